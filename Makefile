@@ -1,0 +1,41 @@
+# Each target makes its own environment under .venv/, one for each Python version.
+
+# Every Python >= 3.11 on this machine that can make an environment, the plain python3 first.
+CANDIDATES := python3 python3.11 python3.12 python3.13 python3.14 $(wildcard $(HOME)/.pyenv/versions/3.*/bin/python3)
+USABLE := import ensurepip, sys, venv; sys.version_info >= (3, 11) or sys.exit(1); print("%d.%d" % sys.version_info[:2])
+VERSIONS := $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' 2>/dev/null; done | awk '!seen[$$0]++')
+VERSION ?= $(firstword $(VERSIONS))
+ENV = .venv/$(VERSION)
+
+.PHONY: demo test test-slow test-all lint bench clean
+
+demo: $(ENV)/ready           ## Evaluate and plot a DKSD landscape on data that ship with the project
+	$(ENV)/bin/python examples/landscape.py
+
+test: $(ENV)/ready           ## The tests, without the slow statistical ones
+	$(ENV)/bin/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(ENV)/ready      ## The slow statistical tests
+	$(ENV)/bin/python -m pytest -n 2 -m slow
+
+test-all:                    ## The tests on every Python version that is here
+	@set -e; for v in $(VERSIONS); do echo "== Python $$v"; $(MAKE) test VERSION=$$v; done
+
+lint: $(ENV)/ready           ## Style, types and import order
+	$(ENV)/bin/ruff check .
+	$(ENV)/bin/ruff format --check .
+	$(ENV)/bin/pyright --pythonpath $(ENV)/bin/python
+	$(ENV)/bin/lint-imports
+
+bench: $(ENV)/ready          ## Speed and memory, as CPU time and ratios
+	$(ENV)/bin/python -m benchmarks
+
+$(ENV)/ready: pyproject.toml constraints.txt
+	@test -n "$(VERSION)" || { echo "minstein needs Python 3.11 or newer with venv; none of $(CANDIDATES) is."; exit 1; }
+	@set -e; for p in $(CANDIDATES); do \
+	  if [ "$$($$p -c '$(USABLE)' 2>/dev/null)" = "$(VERSION)" ]; then $$p -m venv $(ENV); break; fi; done
+	$(ENV)/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+clean:
+	rm -rf .venv out

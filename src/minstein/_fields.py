@@ -1,0 +1,43 @@
+"""Matrix fields: a scalar h is read as h·I, a vector as diag(h), a matrix as itself."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from . import errors
+from ._types import Array, Field, MatrixField, Point
+
+
+def check(name: str, field: MatrixField, x: Point) -> MatrixField:
+    """The field, after checking that its value at x has one of the three shapes; (1,) and (1, 1) are scalars."""
+    d = x.shape[0]
+    shape = jax.eval_shape(field, x).shape
+    if shape not in ((), (d,), (d, d)):
+        raise errors.bad_field(name, shape, d)
+    return (lambda x: jnp.reshape(field(x), ())) if d == 1 else field
+
+
+def as_matrix(h: Field, d: int) -> Float[Array, "d d"]:
+    """The matrix that a field's value stands for."""
+    return h if jnp.ndim(h) == 2 else jnp.diag(jnp.broadcast_to(h, (d,)))
+
+
+def transpose_apply(h: Field, v: Point) -> Point:
+    """hᵀv."""
+    return h.T @ v if jnp.ndim(h) == 2 else h * v
+
+
+def apply(h: Field, v: Point) -> Point:
+    """h v."""
+    return h @ v if jnp.ndim(h) == 2 else h * v
+
+
+def divergence(field: MatrixField, x: Point) -> Point:
+    """(∇·h)_r = Σ_j ∂_j h_jr, the divergence of each column."""
+    match len(jax.eval_shape(field, x).shape):
+        case 0:
+            return jax.grad(field)(x)
+        case 1:
+            return jnp.diagonal(jax.jacfwd(field)(x))
+        case _:
+            return jnp.einsum("jrj->r", jax.jacfwd(field)(x))

@@ -1,0 +1,43 @@
+"""Shape annotations and the three protocols a user can implement."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
+
+import jax
+import jax.core
+import numpy as np
+from jaxtyping import Float, PyTree
+
+Array = jax.Array | np.ndarray
+
+Point = Float[Array, " d"]
+Rows = Float[Array, "n d"]
+Scalar = Float[Array, ""]
+Theta = Float[Array, " p"]
+Field = Float[Array, ""] | Float[Array, " d"] | Float[Array, "d d"]
+"""The value of a matrix field at a point: h·I, diag(h) or the matrix itself."""
+
+Tree = PyTree[Any]
+
+
+@runtime_checkable
+class LogDensity(Protocol):
+    """log p_θ(x) up to a constant, for one point x of shape (d,)."""
+
+    def __call__(self, x: Any, /) -> Any: ...
+
+
+@runtime_checkable
+class MatrixKernel(Protocol):
+    """K(x, y) for two points: a scalar k (meaning k·I), a vector (a diagonal) or a matrix."""
+
+    def __call__(self, x: Any, y: Any, /) -> Any: ...
+
+
+MatrixField = Callable[[Any], Any]
+"""m(x) for one point: a scalar (meaning m·I), a vector (a diagonal) or a matrix."""
+
+
+def is_traced(tree: Tree) -> bool:
+    """Whether JAX is transforming any leaf, so that its value is not known."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))

@@ -1,0 +1,165 @@
+"""Constraints on parameters: coordinates of a constrained value, and a smooth map of those onto ℝᵏ.
+
+A value (a scale, a simplex, a covariance) has *coordinates*: the numbers a summary reports, as many as are free.
+`unconstrain` maps coordinates one-to-one onto ℝᵏ, where an optimiser may move at will; `constrain` maps back.
+"""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ._types import Array
+
+Coordinates = Float[Array, " k"]
+Shape = tuple[int, ...]
+
+
+class AbstractConstraint(eqx.Module):
+    """What values a parameter may take."""
+
+    @abc.abstractmethod
+    def check(self, value: Array) -> str | None:
+        """Why this value is not allowed, or None."""
+
+    @abc.abstractmethod
+    def labels(self, shape: Shape) -> list[str]:
+        """A suffix for the name of each coordinate: '' for a scalar, '[2]', '[1,0]'."""
+
+    @abc.abstractmethod
+    def coordinates(self, value: Array) -> Coordinates: ...
+
+    @abc.abstractmethod
+    def value(self, coordinates: Coordinates, shape: Shape) -> Array: ...
+
+    @abc.abstractmethod
+    def unconstrain(self, coordinates: Coordinates, shape: Shape) -> Coordinates: ...
+
+    @abc.abstractmethod
+    def constrain(self, eta: Coordinates, shape: Shape) -> Coordinates: ...
+
+
+def _entry_labels(shape: Shape) -> list[str]:
+    return ["" if not shape else f"[{','.join(map(str, i))}]" for i in np.ndindex(shape)]
+
+
+class Entrywise(AbstractConstraint):
+    """Each entry a real number, or a positive one, whose unconstrained coordinate is the logarithm."""
+
+    positive: bool
+
+    def check(self, value):
+        return "must be positive" if self.positive and not np.all(np.asarray(value) > 0) else None
+
+    def labels(self, shape):
+        return _entry_labels(shape)
+
+    def coordinates(self, value):
+        return jnp.ravel(value)
+
+    def value(self, coordinates, shape):
+        return coordinates.reshape(shape)
+
+    def unconstrain(self, coordinates, shape):
+        return jnp.log(coordinates) if self.positive else coordinates
+
+    def constrain(self, eta, shape):
+        return jnp.exp(eta) if self.positive else eta
+
+
+class Scale(AbstractConstraint):
+    """A scale: a positive number, a vector of them, or a lower-triangular matrix with positive diagonal."""
+
+    def check(self, value):
+        value = np.asarray(value)
+        if value.ndim < 2:
+            return None if np.all(value > 0) else "must be positive"
+        if value.ndim > 2 or value.shape[0] != value.shape[1]:
+            return "must be a scalar, a vector or a square matrix"
+        if np.any(np.triu(value, 1)) or np.any(np.diag(value) <= 0):
+            return "must be lower triangular with a positive diagonal, the Cholesky factor of the covariance"
+        return None
+
+    def labels(self, shape):
+        if len(shape) < 2:
+            return _entry_labels(shape)
+        return [f"[{i},{j}]" for i, j in zip(*np.tril_indices(shape[0]), strict=True)]
+
+    def coordinates(self, value):
+        return jnp.ravel(value) if value.ndim < 2 else value[np.tril_indices(value.shape[0])]
+
+    def value(self, coordinates, shape):
+        if len(shape) < 2:
+            return coordinates.reshape(shape)
+        return jnp.zeros(shape, coordinates.dtype).at[np.tril_indices(shape[0])].set(coordinates)
+
+    def unconstrain(self, coordinates, shape):
+        positive = self._positive(shape)
+        return jnp.where(positive, jnp.log(jnp.where(positive, coordinates, 1)), coordinates)
+
+    def constrain(self, eta, shape):
+        positive = self._positive(shape)
+        return jnp.where(positive, jnp.exp(jnp.where(positive, eta, 0)), eta)
+
+    def _positive(self, shape: Shape) -> np.ndarray:
+        """Which coordinates must be positive: all of a vector, the diagonal of a matrix."""
+        if len(shape) < 2:
+            return np.ones(int(np.prod(shape)), bool)
+        rows, columns = np.tril_indices(shape[0])
+        return rows == columns
+
+
+class PositiveDefinite(AbstractConstraint):
+    """A symmetric positive-definite matrix, through the logarithm of its Cholesky factor's diagonal."""
+
+    def check(self, value):
+        value = np.asarray(value)
+        square = value.ndim == 2 and value.shape[0] == value.shape[1]
+        if square and np.allclose(value, value.T) and np.linalg.eigvalsh(value)[0] > 0:
+            return None
+        return "must be a symmetric positive-definite matrix"
+
+    def labels(self, shape):
+        return Scale().labels(shape)
+
+    def coordinates(self, value):
+        return Scale().coordinates(value)
+
+    def value(self, coordinates, shape):
+        lower = Scale().value(coordinates, shape)
+        return lower + jnp.tril(lower, -1).T
+
+    def unconstrain(self, coordinates, shape):
+        factor = jnp.linalg.cholesky(self.value(coordinates, shape))
+        return Scale().unconstrain(Scale().coordinates(factor), shape)
+
+    def constrain(self, eta, shape):
+        factor = Scale().value(Scale().constrain(eta, shape), shape)
+        return Scale().coordinates(factor @ factor.T)
+
+
+class Simplex(AbstractConstraint):
+    """Positive weights that sum to one; the last is determined by the others."""
+
+    def check(self, value):
+        value = np.asarray(value)
+        fine = value.ndim == 1 and value.size > 1 and np.all(value > 0) and np.isclose(value.sum(), 1)
+        return None if fine else "must be a vector of positive weights that sum to one"
+
+    def labels(self, shape):
+        return _entry_labels((shape[0] - 1,))
+
+    def coordinates(self, value):
+        return value[:-1]
+
+    def value(self, coordinates, shape):
+        return jnp.append(coordinates, 1 - jnp.sum(coordinates))
+
+    def unconstrain(self, coordinates, shape):
+        return jnp.log(coordinates) - jnp.log1p(-jnp.sum(coordinates))
+
+    def constrain(self, eta, shape):
+        weights = jnp.exp(jnp.append(eta, 0) - jnp.max(jnp.append(eta, 0)))
+        return (weights / jnp.sum(weights))[:-1]

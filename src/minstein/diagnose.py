@@ -1,0 +1,36 @@
+"""Finding out why a loss is not finite, after it has happened."""
+
+from typing import Any, NoReturn
+
+import jax
+import numpy as np
+
+from . import errors
+from ._fields import divergence
+from ._types import Array, LogDensity
+from .operator import field_at, score
+from .params import unwrap
+from .sample import Sample, run
+
+
+def explain(discrepancy: Any, model: LogDensity, x: Array, loss: float) -> NoReturn:
+    """Raise the error that names the observations at which something is not finite."""
+    n = x.shape[0]
+    scores, fields, divergences = (np.asarray(part)[:n] for part in run(_ingredients, discrepancy, model, x))
+    if not np.isfinite(scores).all():
+        raise errors.bad_score(scores)
+    if not np.isfinite(fields).all():
+        raise errors.bad_feature("The diffusion m", fields)
+    if not np.isfinite(divergences).all():
+        raise errors.bad_feature("The divergence of the diffusion", divergences)
+    raise errors.bad_loss(loss)
+
+
+def _ingredients(discrepancy: Any, model: LogDensity, sample: Sample) -> tuple[Array, Array, Array]:
+    model = unwrap(model)
+
+    def one(x: Array) -> tuple[Array, Array, Array]:
+        field = field_at(model, discrepancy.diffusion, x)
+        return score(model, x), field(x), divergence(field, x)
+
+    return jax.vmap(one)(sample.x)

@@ -1,0 +1,114 @@
+"""Diffusions: the matrix field m(x) of the Stein operator, θ-free or held by the model.
+
+A scalar, a vector or a matrix is read as m·I, diag(m) or itself. Any function of one point is a diffusion.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ._types import Field, LogDensity, MatrixField, Point, is_traced
+from .params import as_float, as_function, unwrap
+from .special import norm_power
+
+
+class AbstractDiffusion(eqx.Module):
+    """Something that gives the field m for a model."""
+
+    @abc.abstractmethod
+    def at(self, model: LogDensity) -> MatrixField:
+        """The field x ↦ m(x) at this model."""
+
+
+class Constant(AbstractDiffusion):
+    """The same m everywhere; `identity` is the constant 1."""
+
+    value: Any = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        if np.ndim(self.value) > 2:
+            raise ValueError(
+                f"A constant diffusion is a scalar, a vector or a matrix, got shape {np.shape(self.value)}."
+            )
+
+    def at(self, model: LogDensity) -> MatrixField:
+        return lambda x: jnp.asarray(self.value, x.dtype)
+
+
+class Pointwise(AbstractDiffusion):
+    """A field that does not know the model."""
+
+    field: Callable = eqx.field(converter=as_function)
+
+    def at(self, model: LogDensity) -> MatrixField:
+        return self.field
+
+
+class Decay(eqx.Module):
+    """The field m(x) = 1/(1 + ‖x − c‖^α); made by `decay`."""
+
+    alpha: Any = eqx.field(converter=as_float)
+    centre: Any = eqx.field(converter=as_float)
+
+    def __call__(self, x: Point) -> Field:
+        return 1 / (1 + norm_power(x - self.centre, jnp.asarray(self.alpha, x.dtype)))
+
+
+class OfModel(AbstractDiffusion):
+    """The field m(x) = fn(model, x); made by `of_model`."""
+
+    fn: Callable = eqx.field(converter=as_function)
+    moving: bool = eqx.field(static=True)
+
+    def at(self, model: LogDensity) -> MatrixField:
+        model = unwrap(model)
+        held = model if self.moving else _held(model)
+        return lambda x: self.fn(held, x)
+
+
+def _held(model: LogDensity) -> LogDensity:
+    """The model as a constant of differentiation."""
+    return jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
+
+
+identity = Constant(1.0)
+"""m = I, under which DKSD is KSD and DSM is score matching."""
+
+
+def decay(alpha: Any, centre: Any = 0.0) -> Decay:
+    """m(x) = 1/(1 + ‖x − c‖^α), which takes weight from observations far from c and so makes an estimate robust.
+
+    Args:
+        alpha: α > 0. For log p falling as −|x|^b, α ≥ b − 1 keeps distant observations harmless.
+        centre: c, a number or shape (d,).
+    """
+    if not is_traced(alpha) and not float(alpha) > 0:
+        raise ValueError(f"decay: alpha must be positive, got {float(alpha):g}.")
+    return Decay(alpha, centre)
+
+
+def of_model(fn: Callable, moving: bool = False) -> OfModel:
+    """The diffusion m(x) = fn(model, x), which depends on θ.
+
+    Args:
+        fn: a function of the model and one point that returns a scalar, a vector or a matrix.
+        moving: if false, the field is a constant when the loss is differentiated in θ; if true it moves with θ, as
+            printed in the paper. Minimising with a moving field is often ill-posed.
+
+    >>> m = ms.diffusions.of_model(lambda model, x: 1 + ((x[0] - model.loc) / model.scale) ** 2 / model.df)
+    """
+    return OfModel(fn, moving)
+
+
+def as_diffusion(diffusion: Any) -> AbstractDiffusion:
+    """Read the user's argument: None, a number or array, a function of one point, or a diffusion."""
+    if diffusion is None:
+        return identity
+    if isinstance(diffusion, AbstractDiffusion):
+        return diffusion
+    return Pointwise(diffusion) if callable(diffusion) else Constant(diffusion)

@@ -1,0 +1,201 @@
+"""The discrepancies: DKSD and KSD, sums over pairs; DSM and SM, sums over points."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from . import _fields, errors
+from ._types import Array, LogDensity, MatrixKernel, Scalar, is_traced
+from .diagnose import explain
+from .diffusions import AbstractDiffusion, OfModel, as_diffusion
+from .divergence import AbstractDivergence, Exact
+from .kernels import AbstractKernel, Term
+from .operator import features, field_at, score, stein_kernel
+from .pairs import autodiff, pair_products, pair_sum
+from .pairs.forms import Features
+from .params import as_function, theta, unwrap, with_theta
+from .sample import Sample, read, run
+
+
+class AbstractDiscrepancy(eqx.Module):
+    """How badly a model fits a sample, without the model's normaliser: `discrepancy(model, x)`."""
+
+    def __call__(self, model: LogDensity, x: Any) -> Any:
+        """The loss at this model: a number (NumPy data), or a JAX scalar, differentiable in the model."""
+        x = read(x)
+        self.check(model, x)
+        loss = run(_loss, self, model, x)
+        if not is_traced(loss) and not np.isfinite(loss):
+            explain(self, model, x, float(loss))
+        return loss
+
+    @abc.abstractmethod
+    def check(self, model: LogDensity, x: Float[Array, "n d"]) -> None:
+        """Raise where this discrepancy is not defined on such data."""
+
+    @abc.abstractmethod
+    def loss(self, model: LogDensity, sample: Sample) -> Scalar:
+        """The loss at a model without marks."""
+
+    @abc.abstractmethod
+    def information(self, model: LogDensity, sample: Sample) -> Float[Array, "p p"]:
+        """The information tensor g, the metric on θ that the discrepancy induces; the Hessian at the truth is 2g."""
+
+
+def _loss(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> Scalar:
+    return discrepancy.loss(unwrap(model), sample)
+
+
+class DKSD(AbstractDiscrepancy):
+    """The diffusion kernel Stein discrepancy, squared: the mean of k⁰(xᵢ, xⱼ) over pairs of observations.
+
+    `k⁰ = bₓᵀK bᵧ + bₓᵀ[∇ᵧK : mᵧ] + [mₓ : ∇ₓK]ᵀbᵧ + [mₓ : ∇ₓ∇ᵧK : mᵧ]` with b = mᵀ∇log p + ∇·m. As a U-statistic, the
+    mean over i ≠ j, it is unbiased and may be negative; as a V-statistic, over all i and j, it is neither, and it is
+    convex in the natural parameters of an exponential family.
+
+    Args:
+        kernel: a kernel of `ms.kernels`, or any function K(x, y) that returns a scalar (read as kI), a vector or a
+            matrix. Functions are differentiated pair by pair, which is slow.
+        diffusion: m: None for the identity, a number, an array, a function of one point, `diffusions.decay`, or
+            `diffusions.of_model` for one that depends on θ.
+        unbiased: the U-statistic if true, else the V-statistic.
+
+    >>> x = np.array([0.1, -0.4, 0.7, 1.5])
+    >>> loss = ms.DKSD(ms.kernels.IMQ(1.0), ms.diffusions.decay(2.0))(ms.models.Gaussian(0.0, 1.0), x)
+    >>> round(float(loss), 6)
+    -0.3042
+    """
+
+    kernel: MatrixKernel
+    diffusion: AbstractDiffusion
+    unbiased: bool = eqx.field(static=True)
+
+    def __init__(self, kernel: MatrixKernel, diffusion: Any = None, *, unbiased: bool = True):
+        if not callable(kernel):
+            raise TypeError(f"kernel must be a kernel or a function K(x, y), got {type(kernel).__name__}.")
+        self.kernel = kernel if isinstance(kernel, AbstractKernel) else as_function(kernel)
+        self.diffusion = as_diffusion(diffusion)
+        self.unbiased = bool(unbiased)
+
+    def check(self, model, x):
+        if self.unbiased and x.shape[0] < 2:
+            raise errors.too_few(x.shape[0])
+
+    def loss(self, model, sample):
+        terms = self.terms()
+        if terms is None:
+            k0 = stein_kernel(model, self.diffusion, self.kernel)
+            return autodiff.pair_sum(k0, sample, with_diagonal=not self.unbiased) / self.pairs(sample)
+        b, m = jax.vmap(lambda x: features(model, self.diffusion, x))(sample.x)
+        phi = Features(_real(sample, b), _real(sample, m))
+        return pair_sum(terms, sample.x, phi, sample.n, with_diagonal=not self.unbiased) / self.pairs(sample)
+
+    def information(self, model, sample):
+        terms, t = self.terms(), score_tangents(model, self.diffusion, sample)
+        if terms is None:
+            return autodiff.pair_products(self.kernel, sample, t, with_diagonal=not self.unbiased) / self.pairs(sample)
+        m = jnp.zeros((t.shape[0], t.shape[1]), t.dtype)
+        products = pair_products(terms, sample.x, Features(t, m), sample.n, with_diagonal=not self.unbiased)
+        return products / self.pairs(sample)
+
+    def terms(self) -> tuple[Term, ...] | None:
+        return self.kernel.terms() if isinstance(self.kernel, AbstractKernel) else None
+
+    def pairs(self, sample: Sample) -> Scalar:
+        """The number of pairs in the mean."""
+        return sample.size * (sample.size - 1 if self.unbiased else sample.size)
+
+
+def KSD(kernel: MatrixKernel, *, unbiased: bool = True) -> DKSD:
+    """The kernel Stein discrepancy, squared: DKSD with the identity as diffusion.
+
+    Args:
+        kernel: as for `DKSD`.
+        unbiased: the U-statistic if true, else the V-statistic.
+    """
+    return DKSD(kernel, unbiased=unbiased)
+
+
+class DSM(AbstractDiscrepancy):
+    """Diffusion score matching: the mean of ‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) over the observations.
+
+    Up to a term without θ it is E‖mᵀ(∇log p − ∇log q)‖² for data from q. Non-negative score matching is
+    `DSM(lambda x: x)`.
+
+    Args:
+        diffusion: m, as for `DKSD`, but without θ.
+        divergence: how ∇· is evaluated: exactly if not given; `ms.Hutchinson(key)` or `ms.Sliced(key)` where d is so
+            large that d derivatives for each observation are too many.
+    """
+
+    diffusion: AbstractDiffusion
+    divergence: AbstractDivergence
+
+    def __init__(self, diffusion: Any = None, *, divergence: AbstractDivergence | None = None):
+        self.diffusion = as_diffusion(diffusion)
+        if isinstance(self.diffusion, OfModel):
+            raise errors.theta_dependent_dsm()
+        self.divergence = Exact() if divergence is None else divergence
+
+    def check(self, model, x):
+        return None
+
+    def loss(self, model, sample):
+        return jnp.sum(_real(sample, self.contributions(model, sample))) / sample.size
+
+    def contributions(self, model: LogDensity, sample: Sample) -> Float[Array, " N"]:
+        """‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) at each row, a block of rows at a time so that few Hessians are in memory."""
+
+        @jax.checkpoint
+        def one(row_and_x: tuple[Array, Array]) -> Scalar:
+            row, x = row_and_x
+            field = field_at(model, self.diffusion, x)
+            projected = lambda x: _fields.transpose_apply(field(x), score(model, x))
+            v = lambda x: _fields.apply(field(x), projected(x))
+            return self.divergence.contribution(projected(x), v, x, row)
+
+        rows, d = sample.x.shape
+        block = max(1, _HESSIAN_ENTRIES // d**2)
+        if block >= rows:
+            return jax.vmap(one)((jnp.arange(rows), sample.x))
+        return jax.lax.map(one, (jnp.arange(rows), sample.x), batch_size=block)
+
+    def information(self, model, sample):
+        t = score_tangents(model, self.diffusion, sample)
+        return jnp.einsum("anr,bnr->ab", t, t) / sample.size
+
+
+def SM(*, divergence: AbstractDivergence | None = None) -> DSM:
+    """Score matching: DSM with the identity as diffusion, the mean of ‖∇log p‖² + 2Δlog p.
+
+    It is twice the loss of Hyvärinen (2005) and of the paper's SM.
+
+    Args:
+        divergence: as for `DSM`.
+    """
+    return DSM(divergence=divergence)
+
+
+_HESSIAN_ENTRIES = 1 << 20
+"""Second derivatives that are in memory at once."""
+
+
+def _real(sample: Sample, rows: Array) -> Array:
+    """Zero in place of padding."""
+    return jnp.where(sample.real.reshape((-1,) + (1,) * (rows.ndim - 1)), rows, 0)
+
+
+def score_tangents(model: LogDensity, diffusion: AbstractDiffusion, sample: Sample) -> Float[Array, "p N d"]:
+    """mᵀ ∂_θ ∇log p at each observation, for each parameter; the diffusion is held at the model."""
+
+    def one(x: Array) -> Array:
+        m = field_at(model, diffusion, x)(x)
+        slopes = jax.jacfwd(lambda vector: score(unwrap(with_theta(model, vector)), x))(theta(model))
+        return jax.vmap(lambda slope: _fields.transpose_apply(m, slope), in_axes=1)(slopes)
+
+    return jnp.moveaxis(_real(sample, jax.vmap(one)(sample.x)), 0, 1)

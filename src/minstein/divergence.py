@@ -1,0 +1,62 @@
+"""The divergence ∇·v of a vector field: exact, or estimated from random directions where d is large."""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float, PRNGKeyArray
+
+from ._types import Array, Point, Scalar
+
+
+class AbstractDivergence(eqx.Module):
+    """How diffusion score matching evaluates ‖g‖² + 2∇·v at a point, for g = mᵀ∇log p and v = m g."""
+
+    @abc.abstractmethod
+    def contribution(self, g: Point, v: Callable[[Point], Point], x: Point, row: Array) -> Scalar:
+        """‖g‖² + 2∇·v at the point x, which is this row of the data."""
+
+
+class Exact(AbstractDivergence):
+    """Every ∂ᵢvᵢ, by d derivatives along the coordinates."""
+
+    def contribution(self, g, v, x, row):
+        return jnp.vdot(g, g) + 2 * jnp.trace(jax.jacfwd(v)(x))
+
+
+class Hutchinson(AbstractDivergence):
+    """∇·v ≈ mean of εᵀ(∂v)ε over random signs ε: unbiased, and one derivative a probe whatever d is.
+
+    Args:
+        key: the source of randomness; the same key gives the same loss.
+        probes: how many directions for each observation.
+    """
+
+    key: PRNGKeyArray
+    probes: int = eqx.field(static=True, default=1)
+
+    def contribution(self, g, v, x, row):
+        slopes = jax.vmap(lambda e: jnp.vdot(e, jax.jvp(v, (x,), (e,))[1]))(_signs(self.key, row, self.probes, x))
+        return jnp.vdot(g, g) + 2 * jnp.mean(slopes)
+
+
+class Sliced(AbstractDivergence):
+    """Sliced score matching: both terms along random signs ε, (εᵀg)² + 2εᵀ(∂v)ε. Unbiased; noisier than Hutchinson.
+
+    Args:
+        key: the source of randomness; the same key gives the same loss.
+        slices: how many directions for each observation.
+    """
+
+    key: PRNGKeyArray
+    slices: int = eqx.field(static=True, default=1)
+
+    def contribution(self, g, v, x, row):
+        along = lambda e: jnp.vdot(e, g) ** 2 + 2 * jnp.vdot(e, jax.jvp(v, (x,), (e,))[1])
+        return jnp.mean(jax.vmap(along)(_signs(self.key, row, self.slices, x)))
+
+
+def _signs(key: PRNGKeyArray, row: Array, count: int, x: Point) -> Float[Array, "count d"]:
+    return jax.random.rademacher(jax.random.fold_in(key, row), (count, x.shape[0]), x.dtype)

@@ -1,0 +1,116 @@
+"""The exceptions and warnings of minstein, and their texts.
+
+Every text says what was given, what is needed, why, and what to type instead.
+"""
+
+import numpy as np
+
+
+class PrecisionWarning(UserWarning):
+    """Double-precision data are being handled in single precision."""
+
+
+def rows_text(bad: np.ndarray, *, most: int = 8) -> str:
+    """Name the rows where `bad` is true: '3 of 100 rows (rows 4, 17, 56)'."""
+    where = np.flatnonzero(bad)
+    shown = ", ".join(str(i) for i in where[:most]) + (", …" if len(where) > most else "")
+    return f"{len(where)} of {len(bad)} rows ({'row' if len(where) == 1 else 'rows'} {shown})"
+
+
+def wrong_shape(shape: tuple[int, ...]) -> ValueError:
+    return ValueError(f"x must have shape (n, d) or (n,), got {shape}. Each row is one observation.")
+
+
+def empty_sample(shape: tuple[int, ...]) -> ValueError:
+    return ValueError(f"x has no observations or no coordinates: its shape is {shape}.")
+
+
+def not_floating(dtype: object) -> TypeError:
+    return TypeError(
+        f"x must be floating point, got {dtype}. The discrepancies here differentiate log p in x, "
+        "which needs continuous data. If your measurements merely happen to be whole numbers, "
+        "pass x.astype(float)."
+    )
+
+
+def not_finite(bad: np.ndarray) -> ValueError:
+    return ValueError(
+        f"x has NaN or infinite entries in {rows_text(bad)}. "
+        "Remove them, for example with x[np.isfinite(x).all(axis=1)]."
+    )
+
+
+def too_few(n: int) -> ValueError:
+    return ValueError(
+        f"A U-statistic of degree two needs at least 2 observations, got {n}. "
+        "Use unbiased=False for the V-statistic, or give more data."
+    )
+
+
+def not_scalar(shape: tuple[int, ...], d: int) -> ValueError:
+    return ValueError(
+        f"model(x) must return a scalar, got shape {shape}. It is called on one point x of shape ({d},), "
+        "not on the whole sample: " + ("use x[0]" if d == 1 else "sum over the coordinates") + " inside the model."
+    )
+
+
+def bad_score(score: np.ndarray) -> ValueError:
+    bad = ~np.isfinite(score)
+    rows = rows_text(np.asarray(bad.any(axis=1)))
+    coordinates = ", ".join(str(j) for j in np.flatnonzero(bad.any(axis=0)))
+    return ValueError(
+        f"The score ∇log p of the model is not finite at {rows}, coordinate {coordinates}. "
+        "Usual causes: (a) an observation outside the support of the model: transform or drop it; "
+        "(b) an observation exactly on a singularity or kink of log p: move the location a little; "
+        "(c) a parameter out of its range: mark it with ms.positive(...)."
+    )
+
+
+def bad_feature(what: str, values: np.ndarray) -> ValueError:
+    bad = np.asarray(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
+    return ValueError(f"{what} is not finite at {rows_text(bad)}. Check it on x[{np.flatnonzero(bad)[0]}].")
+
+
+def bad_loss(value: float) -> ValueError:
+    return ValueError(
+        f"The discrepancy is {value} although every score is finite. "
+        "Usual causes: (a) overflow, when the data are enormous in units of the model's scale: standardise x; "
+        "(b) a kernel that is not finite on some pair of observations."
+    )
+
+
+def bad_derivative(what: str) -> ValueError:
+    return ValueError(
+        f"The {what} is not finite although the loss is. "
+        "Usual cause: an observation exactly on a kink of log p, where the score has no derivative: "
+        "move the location a little."
+    )
+
+
+def bad_field(name: str, shape: tuple[int, ...], d: int) -> ValueError:
+    return ValueError(
+        f"{name} must return a scalar, a vector of shape ({d},) or a matrix of shape ({d}, {d}) "
+        f"for a point of shape ({d},), got shape {shape}."
+    )
+
+
+def model_is_traced() -> str:
+    return (
+        "x is float64, but the model is being traced by JAX with 64-bit mode off, so the computation falls back to "
+        "float32. Use ms.value_and_grad(discrepancy, model, x), which needs no configuration, or put your "
+        "transformation inside `with jax.enable_x64(True):`."
+    )
+
+
+def theta_dependent_dsm() -> TypeError:
+    return TypeError(
+        "DSM needs a diffusion that does not depend on the model, because its θ-dependent terms could then not be "
+        "estimated. Use DKSD, or hold the diffusion at one model: diffusion.at(model)."
+    )
+
+
+def no_gradient_in_data() -> TypeError:
+    return TypeError(
+        "A discrepancy is differentiable in the model, not in x or in the kernel's parameters. "
+        "For those, differentiate ms.stein_kernel(model, m, kernel), which is plain JAX."
+    )

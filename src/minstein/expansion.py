@@ -1,0 +1,125 @@
+"""The loss around a model: value, gradient, Hessian, information tensor, and quadratic losses as a whole.
+
+Everything here is in the coordinates of θ = params.theta(model), in the order of params.names(model).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from . import errors
+from ._types import Array, LogDensity, Scalar, is_traced
+from .diagnose import explain
+from .discrepancies import DKSD, AbstractDiscrepancy
+from .operator import stein_kernel
+from .params import theta, unwrap, with_theta
+from .sample import Sample, read, run
+
+
+def value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> tuple[Any, Any]:
+    """The loss and its gradient in θ, for the price of the loss.
+
+    >>> x = np.array([0.0, 1.0, 3.0])
+    >>> loss, gradient = ms.value_and_grad(ms.SM(), ms.models.Gaussian(0.0, ms.fixed(1.0)), x)
+    >>> gradient.round(6)                                    # −2 times the mean
+    array([-2.666667])
+    """
+    return _evaluate(_value_and_grad, "gradient", discrepancy, model, x)
+
+
+def hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
+    """The matrix of second derivatives of the loss in θ."""
+    return _evaluate(_hessian, "Hessian", discrepancy, model, x)[1]
+
+
+def information(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
+    """The information tensor g in θ, estimated on the data.
+
+    For DKSD `g = mean over pairs of (mᵀ∂_θ∇log p)ᵀ K (mᵀ∂_θ∇log p)`, for DSM `g = mean of ‖mᵀ∂_θ∇log p‖²`. At the truth
+    the Hessian of the loss is 2g, whether m depends on θ or not. The U-statistic of a small sample need not be positive
+    definite.
+    """
+    return _evaluate(_information, "information tensor", discrepancy, model, x)[1]
+
+
+class Quadratic(NamedTuple):
+    """A loss θᵀAθ + vᵀθ + c."""
+
+    A: Float[Array, "p p"]
+    v: Float[Array, " p"]
+    c: Any
+
+
+def quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Quadratic:
+    """The coefficients of a loss that is quadratic in θ, in one pass over the pairs; its minimiser is −A⁻¹v/2.
+
+    So is the loss of an exponential family under a θ-free kernel and diffusion, and of a Gaussian location.
+
+    >>> model = ms.models.ExponentialFamily(lambda x: jnp.array([x[0], -x[0] ** 2 / 2]), [0.0, 1.0])
+    >>> A, v, c = ms.quadratic(ms.SM(), model, np.array([0.0, 1.0, 3.0, 4.0]))
+    >>> np.linalg.solve(A, -v / 2).round(6)                  # mean/variance, 1/variance
+    array([0.8, 0.4])
+    """
+    value, (A, v, c), predicted = _evaluate(_quadratic, "quadratic form", discrepancy, model, x)
+    if not is_traced(value) and not np.allclose(predicted, value, rtol=1e-6 if value.dtype == np.float64 else 1e-2):
+        raise ValueError(
+            "The loss of this model is not quadratic in θ, so it has no coefficients A, v, c. "
+            "It is for an ExponentialFamily with a kernel and a diffusion that do not depend on θ; "
+            "fix the other parameters with ms.fixed(...)."
+        )
+    return Quadratic(A, v, c)
+
+
+def stein_matrix(discrepancy: DKSD, model: LogDensity, x: Any) -> Any:
+    """The matrix k⁰(xᵢ, xⱼ), pair by pair by autodiff: for looking at few observations, not for sums over many."""
+    x = read(x)
+    return run(_stein_matrix, discrepancy, model, x)[: x.shape[0], : x.shape[0]]
+
+
+def _evaluate(compute: Callable, what: str, discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
+    """Run at the boundary; a result that is not finite raises an error that says where it comes from."""
+    x = read(x)
+    discrepancy.check(model, x)
+    result = run(compute, discrepancy, model, x)
+    if not is_traced(result):
+        if not np.isfinite(result[0]):
+            explain(discrepancy, model, x, float(result[0]))
+        if not all(np.isfinite(part).all() for part in jax.tree.leaves(result)):
+            raise errors.bad_derivative(what)
+    return result
+
+
+def loss_of_theta(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> Callable[[Array], Scalar]:
+    """The loss as a function of the vector θ."""
+    return lambda vector: discrepancy.loss(unwrap(with_theta(model, vector)), sample)
+
+
+def _value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+    return jax.value_and_grad(loss_of_theta(discrepancy, model, sample))(theta(model))
+
+
+def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+    loss = loss_of_theta(discrepancy, model, sample)
+    return loss(theta(model)), jax.hessian(loss)(theta(model))
+
+
+def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+    return discrepancy.loss(unwrap(model), sample), discrepancy.information(model, sample)
+
+
+def _quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, tuple, Array]:
+    """The Taylor coefficients at θ = 0, and what they predict for the loss at the model's own θ."""
+    loss, here = loss_of_theta(discrepancy, model, sample), theta(model)
+    origin = jnp.zeros_like(here)
+    c, v = jax.value_and_grad(loss)(origin)
+    A = jax.hessian(loss)(origin) / 2
+    return loss(here), (A, v, c), here @ A @ here + v @ here + c
+
+
+def _stein_matrix(discrepancy: DKSD, model: LogDensity, sample: Sample) -> Array:
+    k0 = stein_kernel(unwrap(model), discrepancy.diffusion, discrepancy.kernel)
+    return jax.vmap(lambda x: jax.vmap(lambda y: k0(x, y))(sample.x))(sample.x)

@@ -1,0 +1,17 @@
+"""Kernels: radial profiles κ(r²), and what can be made from them. Any function K(x, y) will do as well."""
+
+from ._kernel import AbstractKernel as AbstractKernel
+from ._kernel import AbstractRadial as AbstractRadial
+from ._kernel import Term as Term
+from .algebra import Diagonal as Diagonal
+from .algebra import Elliptical as Elliptical
+from .algebra import Product as Product
+from .algebra import Scaled as Scaled
+from .algebra import Separable as Separable
+from .algebra import Sum as Sum
+from .algebra import Tilted as Tilted
+from .heuristic import median_heuristic as median_heuristic
+from .radial import IMQ as IMQ
+from .radial import Gaussian as Gaussian
+from .radial import Matern as Matern
+from .radial import RationalQuadratic as RationalQuadratic

@@ -1,0 +1,94 @@
+"""What a kernel is, and the normal form in which the pair sum wants it.
+
+A matrix kernel is *reducible* when it is a sum of terms `w(x) w(y) κ(‖A(x − y)‖²) LLᵀ` with a radial profile κ; every
+kernel of the package is, but for products of kernels that do not share their A. The rest is evaluated by autodiff.
+"""
+
+import abc
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from .._types import Array, Field, Point, Scalar
+
+
+class AbstractKernel(eqx.Module):
+    """A matrix kernel K(x, y) for two points: a scalar k (meaning kI), a diagonal or a matrix."""
+
+    @abc.abstractmethod
+    def __call__(self, x: Point, y: Point) -> Field: ...
+
+    @abc.abstractmethod
+    def terms(self) -> "tuple[Term, ...] | None":
+        """The kernel as a sum of terms, or None where it is not reducible."""
+
+    def __add__(self, other: "AbstractKernel") -> "AbstractKernel":
+        from .algebra import Sum
+
+        return Sum((self, other))
+
+    def __mul__(self, other: Any) -> "AbstractKernel":
+        from .algebra import Product, Scaled
+
+        return Product((self, other)) if isinstance(other, AbstractKernel) else Scaled(self, other)
+
+    __rmul__ = __mul__
+
+
+class AbstractRadial(AbstractKernel):
+    """A radial kernel k(x, y) = κ(‖x − y‖²)."""
+
+    @abc.abstractmethod
+    def profile(self, u: Float[Array, "*shape"]) -> tuple[Array, Array, Array]:
+        """κ, κ′ and κ″ at u = r²; finite at u = 0."""
+
+    def __call__(self, x: Point, y: Point) -> Scalar:
+        return _profile(0, self, jnp.sum((x - y) ** 2))
+
+    def terms(self) -> "tuple[Term, ...]":
+        return (Term(self),)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _profile(order: int, kernel: AbstractRadial, u: Scalar) -> Scalar:
+    """The derivative of κ of this order, itself differentiable at u = 0 where a square root would not be."""
+    return kernel.profile(u)[order]
+
+
+@_profile.defjvp
+def _profile_jvp(order, primals, tangents):
+    (kernel, u), (dkernel, du) = primals, tangents
+    value, in_kernel = jax.jvp(lambda kernel: kernel.profile(u)[order], (kernel,), (dkernel,))
+    slope = _profile(order + 1, kernel, u) if order < 2 else jax.grad(lambda u: kernel.profile(u)[2])(u)
+    return value, in_kernel + slope * du
+
+
+class Term(eqx.Module):
+    """One term of a reducible kernel: K(x, y) = w(x) w(y) κ(‖A(x − y)‖²) LLᵀ.
+
+    Args:
+        profile: κ.
+        whiten: A, or None for the identity.
+        mix: L, a matrix of shape (d, r), or None for the identity.
+        column: j where L is √λ times the j-th unit vector; `mix` is then √λ.
+        weight: w, or None for one.
+    """
+
+    profile: AbstractRadial
+    whiten: Float[Array, "e d"] | None = None
+    mix: Any = None
+    column: int | None = eqx.field(static=True, default=None)
+    weight: Callable | None = None
+
+    @property
+    def is_radial(self) -> bool:
+        return self.whiten is None and self.weight is None and self.is_scalar
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.mix is None and self.column is None

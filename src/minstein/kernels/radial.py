@@ -1,0 +1,127 @@
+"""The radial kernels: each is three functions of u = r², its profile and two derivatives."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .._types import Array, is_traced
+from ..params import as_float
+from ._kernel import AbstractRadial
+
+
+def check_positive(owner: str, name: str, value: Any) -> None:
+    """Refuse a kernel parameter that is not one positive finite number."""
+    if is_traced(value):
+        return
+    if np.ndim(value) != 0 or not 0 < float(value) < math.inf:
+        got = f"{float(value):g}" if np.ndim(value) == 0 else f"an array of shape {np.shape(value)}"
+        raise ValueError(f"{owner}: {name} must be a positive number, got {got}. Try kernels.median_heuristic(x).")
+
+
+def _power(v: Array, p: float) -> Array:
+    """v^p for v > 0; half-integers by products and one reciprocal square root, many times cheaper than a power."""
+    if p < 0 and float(2 * p).is_integer() and p >= -4:
+        root = lax.rsqrt(v)
+        return math.prod([root] * round(-2 * p), start=jnp.ones_like(v))
+    return jnp.exp(p * jnp.log(v))
+
+
+class Gaussian(AbstractRadial):
+    """k = exp(−r²/2ℓ²).
+
+    Args:
+        lengthscale: ℓ > 0; `kernels.median_heuristic(x)` is a sensible choice.
+    """
+
+    lengthscale: Any = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        check_positive("Gaussian", "lengthscale", self.lengthscale)
+
+    def profile(self, u):
+        a = 0.5 / self.lengthscale**2
+        k = jnp.exp(-a * u)
+        return k, -a * k, a**2 * k
+
+
+class IMQ(AbstractRadial):
+    """The inverse multiquadric k = (c² + r²)^β, β < 0.
+
+    Args:
+        c: c > 0, the scale on which the kernel falls; `kernels.median_heuristic(x)` is a sensible choice.
+        beta: β < 0; the paper and most later work use −1/2. Half-integers are fastest.
+    """
+
+    c: Any = eqx.field(converter=as_float, default=1.0)
+    beta: float = eqx.field(converter=float, static=True, default=-0.5)
+
+    def __check_init__(self):
+        check_positive("IMQ", "c", self.c)
+        if not -math.inf < self.beta < 0:
+            raise ValueError(
+                f"IMQ: beta must be negative, got {self.beta:g}, because (c² + r²)^β is positive definite only then. "
+                "The usual choice is beta=-0.5."
+            )
+
+    def profile(self, u):
+        inverse = 1 / (self.c**2 + u)
+        k = _power(self.c**2 + u, self.beta)
+        k1 = self.beta * k * inverse
+        return k, k1, (self.beta - 1) * k1 * inverse
+
+
+class Matern(AbstractRadial):
+    """The Matérn kernel with smoothness 5/2 or 7/2, smooth enough for the two derivatives a Stein kernel takes.
+
+    With a = √(2ν)/ℓ: `(1 + ar + a²r²/3)e^(−ar)` and `(1 + ar + 2a²r²/5 + a³r³/15)e^(−ar)`.
+
+    Args:
+        lengthscale: ℓ > 0.
+        smoothness: ν, 5/2 or 7/2.
+    """
+
+    lengthscale: Any = eqx.field(converter=as_float)
+    smoothness: float = eqx.field(converter=float, static=True, default=2.5)
+
+    def __check_init__(self):
+        check_positive("Matern", "lengthscale", self.lengthscale)
+        if self.smoothness not in (2.5, 3.5):
+            raise ValueError(
+                f"Matern: smoothness must be 5/2 or 7/2, got {self.smoothness:g}, because the Stein kernel needs two "
+                "continuous derivatives. For a smoother kernel use kernels.Gaussian."
+            )
+
+    def profile(self, u):
+        a = jnp.sqrt(2 * self.smoothness) / self.lengthscale
+        ar = a * jnp.sqrt(u)
+        e = jnp.exp(-ar)
+        if self.smoothness == 2.5:
+            return (1 + ar + ar**2 / 3) * e, -(a**2) / 6 * (1 + ar) * e, a**4 / 12 * e
+        k = (1 + ar + 0.4 * ar**2 + ar**3 / 15) * e
+        return k, -(a**2) / 10 * (1 + ar + ar**2 / 3) * e, a**4 / 60 * (1 + ar) * e
+
+
+class RationalQuadratic(AbstractRadial):
+    """k = (1 + r²/2αℓ²)^(−α): a mixture of Gaussian kernels of many lengthscales.
+
+    Args:
+        lengthscale: ℓ > 0.
+        alpha: α > 0; large α approaches the Gaussian kernel.
+    """
+
+    lengthscale: Any = eqx.field(converter=as_float)
+    alpha: float = eqx.field(converter=float, static=True, default=1.0)
+
+    def __check_init__(self):
+        check_positive("RationalQuadratic", "lengthscale", self.lengthscale)
+        check_positive("RationalQuadratic", "alpha", self.alpha)
+
+    def profile(self, u):
+        slope = 0.5 / self.lengthscale**2
+        v = 1 + slope * u / self.alpha
+        k = _power(v, -self.alpha)
+        return k, -slope * k / v, slope**2 * (1 + 1 / self.alpha) * k / v**2

@@ -1,0 +1,10 @@
+"""Models: what is known of log p_θ(x). One family a file; anything callable on one point will do as well."""
+
+from .exponential_family import ExponentialFamily as ExponentialFamily
+from .functions import from_log_density as from_log_density
+from .functions import from_numpyro as from_numpyro
+from .gaussian import Gaussian as Gaussian
+from .generalised_gamma import GeneralisedGamma as GeneralisedGamma
+from .mcmc import nuts as nuts
+from .student_t import StudentT as StudentT
+from .symmetric_bessel import SymmetricBessel as SymmetricBessel

@@ -1,0 +1,126 @@
+"""What every model of the package has in common, and what a family adds to it."""
+
+import abc
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Float, PRNGKeyArray
+
+from .._types import Array, Point, Scalar, is_traced
+from ..params import POSITIVE, check_value, is_marked, unwrap
+
+
+class AbstractModel(eqx.Module):
+    """A callable pytree: `model(x)` is log p_θ(x) up to a constant, for one point x of shape (d,)."""
+
+    def __call__(self, x: Point) -> Scalar:
+        return unwrap(self).log_density(x)
+
+    @abc.abstractmethod
+    def log_density(self, x: Point) -> Scalar:
+        """log p_θ(x) up to a constant, with every mark already taken off the parameters."""
+
+
+class AbstractFamily(AbstractModel):
+    """A model that can draw from itself and place itself on data."""
+
+    def sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
+        """n independent draws: a NumPy float64 array, or a JAX array when the key or the model is traced."""
+        if is_traced((self, key)):
+            return unwrap(self).draw(key, n)
+        with jax.enable_x64(True):
+            return np.asarray(unwrap(self).draw(key, n), np.float64)
+
+    @abc.abstractmethod
+    def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
+        """n independent draws, with every mark already taken off the parameters."""
+
+    @abc.abstractmethod
+    def start(self, x: Float[Array, "n d"]) -> "AbstractFamily":
+        """The family at a rough, outlier-resistant estimate from the data: where a fit may begin."""
+
+
+def check_fields(model: AbstractModel, *, positive: tuple[str, ...] = ()) -> None:
+    """Check each parameter against its field's constraint; the named shape parameters must be positive too."""
+    for name, field in type(model).__dataclass_fields__.items():
+        constraint = POSITIVE if name in positive else field.metadata.get("constraint")
+        if constraint is not None:
+            check_value(f"{type(model).__name__}: {name}", plain(getattr(model, name)), constraint)
+
+
+def plain(value: Any) -> Any:
+    """A parameter's value, marked or not."""
+    return value.value if is_marked(value) else value
+
+
+def dimension(loc: Any, scale: Any = 1.0) -> int:
+    """d, as the shapes of location and scale tell it."""
+    return max(np.size(plain(loc)), np.shape(plain(scale))[-1] if np.ndim(plain(scale)) else 1)
+
+
+def centred(x: Point, loc: Array) -> Point:
+    """x − loc, refusing one location for several coordinates."""
+    if np.size(loc) != x.shape[0]:
+        raise ValueError(
+            f"x has {x.shape[0]} coordinates, but the model's loc has shape {np.shape(loc)}. "
+            f"Give loc one entry for each coordinate: shape ({x.shape[0]},)."
+        )
+    return x - jnp.reshape(loc, x.shape)
+
+
+def standardised(x: Point, loc: Array, scale: Array) -> Point:
+    """L⁻¹(x − loc), where the scale is σ (L = σI), a vector (L = diag σ) or L itself, lower triangular."""
+    z = centred(x, loc)
+    if jnp.ndim(scale) == 2:
+        return solve_triangular(scale, z, lower=True)
+    return z / scale
+
+
+def spread(z: Float[Array, "n d"], loc: Array, scale: Array) -> Float[Array, "n d"]:
+    """loc + L z for each row of z: the inverse of `standardised`."""
+    return jnp.reshape(loc, (-1,)) + (z @ scale.T if jnp.ndim(scale) == 2 else z * scale)
+
+
+MAD_TO_SD = 1.4826
+"""The standard deviation of a normal distribution in units of its median absolute deviation."""
+
+
+def median_and_mad(x: Float[Array, "n d"]) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
+    """Median and scaled median absolute deviation of each coordinate; never a zero deviation."""
+    x = np.asarray(x, np.float64)
+    centre = np.median(x, axis=0)
+    deviation = MAD_TO_SD * np.median(np.abs(x - centre), axis=0)
+    return centre, np.where(deviation > 0, deviation, np.maximum(x.std(axis=0), np.finfo(float).tiny ** 0.5))
+
+
+def between_data(x: Float[Array, "n d"]) -> Float[Array, " d"]:
+    """A median of each coordinate that is not itself an observation, for models with a kink at their location."""
+    columns = [np.unique(column) for column in np.asarray(x, np.float64).T]
+    return np.array([c[0] if len(c) == 1 else (c[(len(c) - 1) // 2] + c[(len(c) - 1) // 2 + 1]) / 2 for c in columns])
+
+
+def scale_like(template: Any, deviation: Float[Array, " d"]) -> Array:
+    """A scale of the template's form (scalar, vector, triangular matrix) with these deviations."""
+    match np.ndim(plain(template)):
+        case 0:
+            return np.exp(np.mean(np.log(deviation)))
+        case 1:
+            return deviation
+        case _:
+            return np.diag(deviation)
+
+
+def moved(model: Any, **values: Array) -> Any:
+    """The model with new parameter values; marks stay, and a parameter marked fixed keeps its value."""
+    for name, value in values.items():
+        old = getattr(model, name)
+        if is_marked(old) and old.constraint is None:
+            continue
+        shaped = np.reshape(value, np.shape(plain(old)))
+        new = eqx.tree_at(lambda mark: mark.value, old, shaped) if is_marked(old) else shaped
+        model = eqx.tree_at(lambda m, name=name: getattr(m, name), model, new, is_leaf=is_marked)
+    return model

@@ -1,0 +1,93 @@
+"""Models made from what a user already has: a function, or a NumPyro distribution."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .._types import Tree
+from ..params import POSITIVE, Marked, as_float, as_function, is_marked
+from ._family import AbstractFamily, AbstractModel
+
+
+class FromLogDensity(AbstractModel):
+    """The model log p = fn(params, x); made by `from_log_density`."""
+
+    fn: Callable = eqx.field(converter=as_function)
+    params: Tree = eqx.field(metadata={"alias": ""})
+
+    def log_density(self, x):
+        return self.fn(self.params, x)
+
+
+def from_log_density(fn: Callable, params: Tree) -> FromLogDensity:
+    """A model from a plain function `fn(params, x)`: log p up to a constant at one point x of shape (d,).
+
+    Args:
+        fn: the function; it is given `params` without marks.
+        params: any pytree of numbers and arrays; its floating-point leaves are θ. Mark them with `ms.positive`,
+            `ms.fixed` and their like.
+
+    >>> model = ms.models.from_log_density(
+    ...     lambda p, x: -((x[0] - p["mu"]) ** 2) / (2 * p["sigma"] ** 2), {"mu": 0.0, "sigma": ms.positive(1.0)}
+    ... )
+    >>> ms.params.names(model)
+    ('mu', 'sigma')
+    """
+    return FromLogDensity(fn, jax.tree.map(_numbers_to_arrays, params, is_leaf=is_marked))
+
+
+def _numbers_to_arrays(leaf: Any) -> Any:
+    return as_float(leaf) if isinstance(leaf, float | np.floating | np.ndarray) else leaf
+
+
+class FromNumPyro(AbstractFamily):
+    """The model log p = distribution(**params).log_prob(x); made by `from_numpyro`."""
+
+    distribution: Callable = eqx.field(static=True)
+    params: dict[str, Any] = eqx.field(metadata={"alias": ""})
+
+    def log_density(self, x):
+        distribution = self.distribution(**self.params)
+        shape = distribution.batch_shape + distribution.event_shape
+        return jnp.sum(distribution.log_prob(x.reshape(shape)))
+
+    def draw(self, key, n):
+        return self.distribution(**self.params).sample(key, (n,)).reshape(n, -1)
+
+    def start(self, x):
+        return self
+
+
+def from_numpyro(distribution: Callable, params: Mapping[str, Any]) -> FromNumPyro:
+    """A model from a continuous NumPyro distribution.
+
+    Parameters that NumPyro declares positive are marked so; every parameter is free unless marked `ms.fixed`.
+
+    Args:
+        distribution: the class, such as `numpyro.distributions.StudentT`.
+        params: its arguments by name.
+
+    >>> import numpyro.distributions as dist
+    >>> model = ms.models.from_numpyro(dist.StudentT, {"df": ms.fixed(5.0), "loc": 0.0, "scale": 1.0})
+    >>> ms.params.names(model)
+    ('loc', 'scale')
+    """
+    model = FromNumPyro(distribution, {name: _constrained(distribution, name, v) for name, v in params.items()})
+    support = getattr(distribution, "support", None)
+    if getattr(support, "is_discrete", False):
+        raise TypeError(f"{distribution.__name__} is discrete, and the discrepancies here need continuous data.")
+    return model
+
+
+def _constrained(distribution: Callable, name: str, value: Any) -> Any:
+    from numpyro.distributions import constraints
+
+    declared = getattr(distribution, "arg_constraints", {}).get(name)
+    value = _numbers_to_arrays(value)
+    if declared is constraints.positive and not is_marked(value):
+        return Marked(value, POSITIVE)
+    return value

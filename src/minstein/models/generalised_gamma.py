@@ -1,0 +1,43 @@
+"""The generalised gamma (exponential power) distribution."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..params import HELD, parameter
+from ..special import norm_power
+from ._family import AbstractFamily, between_data, centred, check_fields, dimension, moved
+
+
+class GeneralisedGamma(AbstractFamily):
+    """The distribution p ∝ exp(−‖x − θ₁‖^θ₂).
+
+    With θ₂ = 2 it is normal with variance 1/2. The score is infinite at x = θ₁ exactly when θ₂ < 1, which is an error
+    for such an observation.
+
+    Args:
+        loc: θ₁, a number in one dimension, else shape (d,).
+        power: θ₂ > 0. Held at its value; mark it with `ms.positive` to make it a parameter.
+    """
+
+    loc: Any = parameter()
+    power: Any = parameter(HELD)
+
+    def __check_init__(self):
+        check_fields(self, positive=("power",))
+
+    def log_density(self, x):
+        z = centred(x, self.loc)
+        return -norm_power(z, jnp.asarray(self.power, z.dtype))
+
+    def draw(self, key, n):
+        direction_key, radius_key = jax.random.split(key)
+        d = dimension(self.loc)
+        direction = jax.random.normal(direction_key, (n, d))
+        direction = direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+        radius = jax.random.gamma(radius_key, d / self.power, (n, 1)) ** (1 / self.power)
+        return jnp.reshape(self.loc, (-1,)) + direction * radius
+
+    def start(self, x):
+        return moved(self, loc=between_data(x))

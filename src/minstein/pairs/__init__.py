@@ -1,0 +1,96 @@
+"""Pair sums Σ_{i≠j} k⁰(xᵢ, xⱼ) as a quadratic form ⟨φ, G φ⟩ in per-point features φ.
+
+G knows nothing of θ and is symmetric, so value and gradient come from one application, and second derivatives from
+applications to the tangents of φ. No derivative is ever taken over pairs.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.custom_derivatives import SymbolicZero
+
+from .. import errors
+from .._types import Array, Scalar, Tree
+from ..kernels import AbstractRadial, Term
+from . import tiles
+from .forms import AbstractForm, Features
+from .reduce import reduced
+
+
+def apply(form: AbstractForm, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+    """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again.
+
+    `custom_linear_solve` is the transformation that says so and can be batched; nothing is solved here. It wants its
+    argument as one array.
+    """
+    r = phi.t.shape[1]
+
+    def unpacked(flat: Array) -> Features:
+        return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
+
+    def solve(_, flat: Array) -> Array:
+        return _packed(tiles.apply(form, kernel, unpacked(flat), n))
+
+    return unpacked(lax.custom_linear_solve(lambda psi: psi, _packed(phi), solve, symmetric=True))
+
+
+def _packed(phi: Features) -> Array:
+    return jnp.concatenate([phi.t, phi.m.reshape(phi.t.shape[0], -1)], axis=1)
+
+
+def inner(phi: Features, psi: Features) -> Scalar:
+    return jnp.vdot(phi.t, psi.t) + jnp.vdot(phi.m, psi.m)
+
+
+@jax.custom_jvp
+def quadratic_form(held: Tree, phi: Features) -> Scalar:
+    """⟨φ, G φ⟩, with G given by held = (form, kernel, n)."""
+    form, kernel, n = held
+    return inner(phi, apply(form, kernel, phi, n))
+
+
+@partial(quadratic_form.defjvp, symbolic_zeros=True)
+def _quadratic_form_jvp(primals, tangents):
+    (form, kernel, n), phi = primals
+    dheld, dphi = tangents
+    if not all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(dheld, is_leaf=_is_zero)):
+        raise errors.no_gradient_in_data()
+    psi = apply(form, kernel, phi, n)
+    moving = [(a, b) for a, b in zip(psi, dphi, strict=True) if not _is_zero(b)]
+    return inner(phi, psi), 2 * sum((jnp.vdot(a, b) for a, b in moving), jnp.zeros((), phi.t.dtype))
+
+
+def _is_zero(leaf: object) -> bool:
+    return isinstance(leaf, SymbolicZero)
+
+
+def pair_sum(terms: tuple[Term, ...], x: Array, phi: Features, n: Array, *, with_diagonal: bool) -> Scalar:
+    """Σ_{i≠j} k⁰(xᵢ, xⱼ), or the sum over all i and j, for a kernel given by its terms."""
+    total = jnp.zeros((), x.dtype)
+    for term in terms:
+        form, features = reduced(term, x, phi)
+        total += quadratic_form((form, term.profile, n), features)
+        if with_diagonal:
+            total += inner(features, _diagonal(form, term.profile, features))
+    return total
+
+
+def pair_products(terms: tuple[Term, ...], x: Array, phis: Features, n: Array, *, with_diagonal: bool) -> Array:
+    """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
+    count = phis.t.shape[0]
+    total = jnp.zeros((count, count), x.dtype)
+    for term in terms:
+        form = reduced(term, x, jax.tree.map(lambda part: part[0], phis))[0]
+        features = jax.vmap(lambda phi, term=term: reduced(term, x, phi)[1])(phis)
+        fields = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, n))(features)
+        if with_diagonal:
+            fields = jax.tree.map(jnp.add, fields, _diagonal(form, term.profile, features))
+        total += sum(a.reshape(count, -1) @ b.reshape(count, -1).T for a, b in zip(features, fields, strict=True))
+    return total
+
+
+def _diagonal(form: AbstractForm, kernel: AbstractRadial, phi: Features) -> Features:
+    k, k1, _ = kernel.profile(jnp.zeros((), phi.t.dtype))
+    return form.diagonal(k, 2 * k1, phi)

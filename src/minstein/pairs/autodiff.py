@@ -1,0 +1,43 @@
+"""Pair sums of a kernel that has no reduction, by autodiff over pairs: slow, for kernels a user wrote as a function."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .._fields import as_matrix
+from .._types import Array, MatrixKernel, Scalar
+from ..sample import Sample
+
+_ROWS = 16
+"""Rows of pairs that are in memory at once."""
+
+
+def _weights(sample: Sample, i: Array, with_diagonal: bool) -> Array:
+    """One for each real pair (i, j), zero for padding and, unless asked for, for j = i."""
+    apart = jnp.arange(sample.x.shape[0]) != i
+    return jnp.where(sample.real & sample.real[i] & (apart | with_diagonal), 1.0, 0.0).astype(sample.x.dtype)
+
+
+def pair_sum(k0: Callable, sample: Sample, *, with_diagonal: bool) -> Scalar:
+    """Σ_{i≠j} k0(xᵢ, xⱼ), row by row, remembering no row for the gradient."""
+
+    @jax.checkpoint
+    def row(i: Array) -> Scalar:
+        values = jax.vmap(lambda y: k0(sample.x[i], y))(sample.x)
+        return jnp.vdot(_weights(sample, i, with_diagonal), values)
+
+    return jnp.sum(lax.map(row, jnp.arange(sample.x.shape[0]), batch_size=_ROWS))
+
+
+def pair_products(kernel: MatrixKernel, sample: Sample, t: Array, *, with_diagonal: bool) -> Array:
+    """The matrix Σ_{i≠j} t_aᵢᵀ K(xᵢ, xⱼ) t_bⱼ for a batch t of shape (p, n, d)."""
+    d = sample.x.shape[1]
+
+    def row(i: Array) -> Array:
+        K = jax.vmap(lambda y: as_matrix(kernel(sample.x[i], y), d))(sample.x)
+        w = _weights(sample, i, with_diagonal)
+        return t[:, i] @ jnp.einsum("j,jrs,bjs->rb", w, K, t)
+
+    return jnp.sum(lax.map(row, jnp.arange(sample.x.shape[0]), batch_size=_ROWS), axis=0)

@@ -1,0 +1,73 @@
+"""From features (t, m) and one term of a kernel to a form and its features: per-point linear algebra only.
+
+A weight turns m into w m; a whitening matrix A turns z into Az and m into Am; a factor L turns t into Lᵀt, m into mL.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from .._types import Array
+from ..kernels import Term
+from .forms import AbstractForm, Columns, Features, Full, Multiple
+
+
+def reduced(term: Term, x: Float[Array, "n d"], phi: Features) -> tuple[AbstractForm, Features]:
+    """The form of a term, and φ rewritten for it. Linear in φ, so that it serves tangents of φ as well."""
+    _check(term, x.shape[1])
+    z = x - jnp.mean(x, axis=0)
+    phi = phi if term.weight is None else _weighted(term.weight, x, phi)
+    A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
+    z = z if term.whiten is None else z @ A.T
+    match phi.m.ndim:
+        case 1:
+            return _multiple(term, z, A, phi)
+        case 2 if term.column is not None:
+            return _multiple(term, z, A, Features(phi.t, phi.m[:, term.column]))
+        case 2 if term.mix is None:
+            return Columns(z, z @ A, jnp.sum(A**2, 0)), phi
+        case 2:
+            return _full(term, z, A, Features(phi.t, jax.vmap(jnp.diag)(phi.m)))
+        case _:
+            return _full(term, z, A, phi)
+
+
+def _weighted(weight: Callable, x: Array, phi: Features) -> Features:
+    """Features for the diffusion w m: t becomes w t + mᵀ∇w."""
+    w, dw = jax.vmap(jax.value_and_grad(weight))(x)
+    along = jnp.einsum("njr,nj->nr", phi.m, dw) if phi.m.ndim == 3 else phi.m.reshape(len(x), -1) * dw
+    return Features(w[:, None] * phi.t + along, w.reshape((-1,) + (1,) * (phi.m.ndim - 1)) * phi.m)
+
+
+def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractForm, Features]:
+    """m = h A L, one number a point."""
+    if term.is_radial or (term.is_scalar and term.whiten is None):
+        return Multiple(z, None, jnp.asarray(z.shape[1], z.dtype)), phi
+    C = _mixed(term, A)
+    return Multiple(z, z @ C, jnp.sum(C**2)), Features(_mixed(term, phi.t), phi.m)
+
+
+def _full(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractForm, Features]:
+    m = phi.m if term.whiten is None else jnp.einsum("ea,nar->ner", A, phi.m)
+    return Full(z), Features(_mixed(term, phi.t), _mixed(term, m))
+
+
+def _mixed(term: Term, rows: Array) -> Array:
+    """rows @ L."""
+    if term.column is not None:
+        return term.mix * rows[..., term.column : term.column + 1]
+    return rows if term.mix is None else rows @ term.mix
+
+
+def _check(term: Term, d: int) -> None:
+    wants = {
+        "an elliptical kernel's matrix has": None if term.whiten is None else term.whiten.shape[1],
+        "the kernel's matrix B has": term.mix.shape[0] if term.column is None and term.mix is not None else None,
+    }
+    for what, size in wants.items():
+        if size not in (None, d):
+            raise ValueError(f"x has {d} coordinates, but {what} {size} columns.")
+    if term.column is not None and term.column >= d:
+        raise ValueError(f"x has {d} coordinates, but the diagonal kernel has more than {d} entries.")

@@ -1,0 +1,210 @@
+"""The parameters of a model: θ as a flat vector, its names, and the constraints on it.
+
+A model is a pytree; its free floating-point leaves are θ. A leaf is marked with `positive`, `fixed`, `simplex` or
+`positive_definite`; the shipped families declare the constraint of each field instead, with `parameter`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import DictKey, GetAttrKey, SequenceKey
+from jaxtyping import Float
+
+from ._types import Array, Theta, Tree, is_traced
+from .constraints import AbstractConstraint, Entrywise, PositiveDefinite, Scale, Simplex
+
+REAL, POSITIVE, SCALE = Entrywise(positive=False), Entrywise(positive=True), Scale()
+HELD = None
+"""In place of a constraint: not a parameter at all."""
+
+
+class Marked(eqx.Module):
+    """A leaf of a model together with the constraint its user put on it."""
+
+    value: Tree
+    constraint: AbstractConstraint | None = eqx.field(static=True)
+
+
+def as_float(value: Any) -> Any:
+    """Python and NumPy numbers as float64 arrays; JAX arrays, tracers and marked leaves as they are."""
+    if isinstance(value, jax.Array | Marked):
+        return value
+    array = np.asarray(value)
+    return array if array.dtype == np.float32 else array.astype(np.float64)
+
+
+def as_function(fn: Any) -> Any:
+    """A callable as a pytree: a plain function becomes structure, a callable pytree keeps its arrays as leaves."""
+    return jax.tree_util.Partial(fn) if jax.tree.leaves(fn) == [fn] else fn
+
+
+def _mark(name: str, value: Any, constraint: AbstractConstraint) -> Marked:
+    value = as_float(value)
+    check_value(name, value, constraint)
+    return Marked(value, constraint)
+
+
+def check_value(name: str, value: Any, constraint: AbstractConstraint) -> None:
+    """Raise a ValueError when a concrete value violates its constraint."""
+    if is_marked(value) or is_traced(value):
+        return
+    reason = constraint.check(value)
+    if reason is not None:
+        raise ValueError(f"{name} {reason}, got {_brief(value)}.")
+
+
+def _brief(value: Array) -> str:
+    return f"{float(value):g}" if np.ndim(value) == 0 else f"an array of shape {np.shape(value)}: {np.asarray(value)}"
+
+
+def positive(value: Any) -> Marked:
+    """Mark a parameter as positive, entry by entry.
+
+    It stays positive during a fit because the optimiser moves its logarithm. On a shape parameter of a shipped family
+    (`df`, `smoothness`, `power`), which is held at its value by default, the mark also makes it a free parameter.
+
+    >>> ms.params.names(ms.models.StudentT(0.0, 1.0, ms.positive(5.0)))
+    ('loc', 'scale', 'df')
+    """
+    return _mark("positive(value): value", value, POSITIVE)
+
+
+def fixed(value: Tree) -> Marked:
+    """Mark a leaf (or a whole subtree) as known: it is not a parameter and gets no gradient.
+
+    >>> ms.params.names(ms.models.Gaussian(0.0, ms.fixed(2.0)))
+    ('loc',)
+    """
+    return Marked(jax.tree.map(as_float, value), HELD)
+
+
+def simplex(value: Any) -> Marked:
+    """Mark a vector as positive weights that sum to one; all but the last are parameters."""
+    return _mark("simplex(value): value", value, Simplex())
+
+
+def positive_definite(value: Any) -> Marked:
+    """Mark a matrix as symmetric positive definite; its lower triangle holds the parameters."""
+    return _mark("positive_definite(value): value", value, PositiveDefinite())
+
+
+def parameter(constraint: AbstractConstraint | None = REAL) -> Any:
+    """Declare a field of a family as a parameter under a constraint; HELD fields are free only when marked."""
+    return eqx.field(converter=as_float, metadata={"constraint": constraint})
+
+
+def is_marked(node: Any) -> bool:
+    return isinstance(node, Marked)
+
+
+def unwrap(model: Tree) -> Tree:
+    """The model with every mark replaced by its value; the only place where marks are taken off."""
+
+    def take_off(node: Any) -> Any:
+        if not is_marked(node):
+            return node
+        return jax.lax.stop_gradient(node.value) if node.constraint is HELD else node.value
+
+    return jax.tree.map(take_off, model, is_leaf=is_marked)
+
+
+class _Leaf(NamedTuple):
+    """One leaf of a model: its name, its value, its constraint or HELD."""
+
+    name: str
+    value: Any
+    constraint: Any
+
+
+def _leaves(model: Tree) -> list[_Leaf]:
+    found = jax.tree_util.tree_flatten_with_path(model, is_leaf=is_marked)[0]
+    return [_leaf(model, path, node) for path, node in found]
+
+
+def _leaf(model: Tree, path: tuple, node: Any) -> _Leaf:
+    name, constraint = _describe(model, path)
+    if is_marked(node):
+        return _Leaf(name, node.value, node.constraint)
+    return _Leaf(name, node, constraint if is_floating(node) else HELD)
+
+
+def is_floating(leaf: Any) -> bool:
+    """Whether a leaf is a real floating-point number or array, of Python, NumPy or JAX."""
+    dtype = getattr(leaf, "dtype", None)
+    return isinstance(leaf, float) or (dtype is not None and jnp.issubdtype(dtype, jnp.floating))
+
+
+def _describe(model: Tree, path: tuple) -> tuple[str, AbstractConstraint | None]:
+    """The name of the leaf at a tree path, and the constraint its family declares for it."""
+    node, name, constraint = model, "", REAL
+    for key in path:
+        match key:
+            case GetAttrKey(name=field):
+                fields = getattr(type(node), "__dataclass_fields__", {})
+                metadata = fields[field].metadata if field in fields else {}
+                constraint = metadata.get("constraint", constraint)
+                name = metadata.get("alias", f"{name}.{field}" if name else field)
+                node = getattr(node, field)
+            case DictKey(key=entry):
+                node, name = node[entry], f"{name}.{entry}" if name else str(entry)
+            case SequenceKey(idx=index):
+                node, name = node[index], f"{name}[{index}]"
+            case _:
+                return name + str(key), constraint
+    return name, constraint
+
+
+def names(model: Tree) -> tuple[str, ...]:
+    """The names of the free parameters, in the order of θ: 'loc', 'scale', 'loc[1]', 'layers[0].weight[3,2]'."""
+    return tuple(
+        (leaf.name or "theta") + label
+        for leaf in _leaves(model)
+        if leaf.constraint is not HELD
+        for label in leaf.constraint.labels(np.shape(leaf.value))
+    )
+
+
+def theta(model: Tree) -> Theta:
+    """θ: the free parameters of a model as one vector, on their natural scale."""
+    return _vector(model, lambda constraint, value: constraint.coordinates(value))
+
+
+def with_theta(model: Tree, vector: Float[Array, " p"]) -> Tree:
+    """The model with its free parameters replaced by θ."""
+    return _rebuild(model, vector, lambda constraint, part, shape: constraint.value(part, shape))
+
+
+def to_real(model: Tree) -> Theta:
+    """The free parameters on the unconstrained scale: logarithms of positive ones, and so on."""
+    return _vector(model, lambda constraint, value: constraint.unconstrain(constraint.coordinates(value), value.shape))
+
+
+def from_real(model: Tree, eta: Float[Array, " p"]) -> Tree:
+    """The model at an unconstrained vector: every constraint holds whatever the vector is."""
+    return _rebuild(
+        model, eta, lambda constraint, part, shape: constraint.value(constraint.constrain(part, shape), shape)
+    )
+
+
+def _vector(model: Tree, part: Callable) -> Theta:
+    parts = [part(leaf.constraint, jnp.asarray(leaf.value)) for leaf in _leaves(model) if leaf.constraint is not HELD]
+    return jnp.concatenate(parts) if parts else jnp.zeros(0)
+
+
+def _rebuild(model: Tree, vector: Array, value: Any) -> Tree:
+    nodes, treedef = jax.tree.flatten(model, is_leaf=is_marked)
+    rebuilt, start = [], 0
+    for leaf, node in zip(_leaves(model), nodes, strict=True):
+        if leaf.constraint is HELD:
+            rebuilt.append(node)
+            continue
+        shape = np.shape(leaf.value)
+        size = len(leaf.constraint.labels(shape))
+        new = value(leaf.constraint, vector[start : start + size], shape)
+        rebuilt.append(Marked(new, node.constraint) if is_marked(node) else new)
+        start += size
+    return jax.tree.unflatten(treedef, rebuilt)

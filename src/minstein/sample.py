@@ -1,0 +1,107 @@
+"""Reading the user's data, and running a computation on it in the data's own precision.
+
+`run` is the one boundary between users and the mathematics: whatever enters the package passes here once.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from . import errors
+from ._types import Array, Tree, is_traced
+from .params import is_floating
+
+TILE = 256
+"""Rows of a tile of the pair sum; samples are padded to multiples of it."""
+
+
+class Sample(eqx.Module):
+    """n observations as the rows of x, padded with copies of the first row up to a bucket size N ≥ n."""
+
+    x: Float[Array, "N d"]
+    n: Int[Array, ""]
+
+    @property
+    def real(self) -> Bool[Array, " N"]:
+        """True for observations, False for padding."""
+        return jnp.arange(self.x.shape[0]) < self.n
+
+    @property
+    def size(self) -> Float[Array, ""]:
+        """n as a floating-point number of the working precision."""
+        return jnp.asarray(self.n, self.x.dtype)
+
+
+def read(x: Any) -> Array:
+    """Check the user's data and return them as an (n, d) floating-point array."""
+    array = x if isinstance(x, jax.Array) else np.asarray(x)
+    if not jnp.issubdtype(array.dtype, jnp.floating):
+        raise errors.not_floating(array.dtype)
+    if array.ndim not in (1, 2):
+        raise errors.wrong_shape(array.shape)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.size == 0:
+        raise errors.empty_sample(array.shape)
+    if not is_traced(array):
+        bad = np.asarray(~np.isfinite(np.asarray(array)).all(axis=1))
+        if bad.any():
+            raise errors.not_finite(bad)
+    return array if array.dtype.itemsize >= 4 else array.astype(np.float32)
+
+
+def bucket(n: int) -> int:
+    """The padded size for n rows: few distinct sizes, each at most a quarter above n (or a whole tile)."""
+    if n <= TILE:
+        return max(16, 1 << (n - 1).bit_length())
+    step = max(TILE, 1 << ((n - 1).bit_length() - 3))
+    return -(-n // step) * step
+
+
+def pad(x: Array) -> Sample:
+    """Pad x to its bucket, so that data of similar size share one compilation."""
+    n, d = x.shape
+    xp = np if isinstance(x, np.ndarray) else jnp
+    filler = xp.broadcast_to(x[:1], (bucket(n) - n, d))
+    return Sample(jnp.asarray(xp.concatenate([x, filler])), jnp.asarray(n))
+
+
+def in_precision(tree: Tree, dtype: Any) -> Tree:
+    """Cast every floating-point leaf (Python floats too) to the working precision."""
+
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_floating(leaf) else leaf, tree)
+
+
+def precision(x: Array, tree: Tree) -> contextlib.AbstractContextManager:
+    """64-bit mode for float64 data, for the duration of one call and without touching anybody's settings."""
+    if x.dtype != np.float64 or jax.config.read("jax_enable_x64"):
+        return contextlib.nullcontext()
+    if is_traced((x, tree)):
+        warnings.warn(errors.model_is_traced(), errors.PrecisionWarning, stacklevel=4)
+        return contextlib.nullcontext()
+    return jax.enable_x64(True)
+
+
+@eqx.filter_jit
+def _compiled(compute: Callable, discrepancy: Tree, model: Tree, sample: Sample) -> Tree:
+    return compute(discrepancy, model, sample)
+
+
+def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array) -> Tree:
+    """compute(discrepancy, model, sample), compiled, in the precision of x; NumPy in, NumPy out.
+
+    `x` has been `read` before.
+    """
+    on_host = isinstance(x, np.ndarray) and not is_traced((discrepancy, model))
+    with precision(x, (discrepancy, model)):
+        sample = pad(x)
+        discrepancy, model = in_precision((discrepancy, model), sample.x.dtype)
+        result = _compiled(compute, discrepancy, model, sample)
+        return jax.tree.map(np.asarray, result) if on_host else result
