@@ -12,13 +12,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ._text import as_call
 from ._types import Field, LogDensity, MatrixField, Point, is_traced
-from .params import as_float, as_function, unwrap
+from .params import as_float, as_function, is_floating, unwrap
 from .special import norm_power
 
 
 class AbstractDiffusion(eqx.Module):
     """Something that gives the field m for a model."""
+
+    def __repr__(self) -> str:
+        return as_call(self)
 
     @abc.abstractmethod
     def at(self, model: LogDensity) -> MatrixField:
@@ -55,6 +59,9 @@ class Decay(eqx.Module):
     alpha: Any = eqx.field(converter=as_float)
     centre: Any = eqx.field(converter=as_float)
 
+    def __repr__(self) -> str:
+        return as_call(self)
+
     def __call__(self, x: Point) -> Field:
         return 1 / (1 + norm_power(x - self.centre, jnp.asarray(self.alpha, x.dtype)))
 
@@ -65,15 +72,27 @@ class OfModel(AbstractDiffusion):
     fn: Callable = eqx.field(converter=as_function)
     moving: bool = eqx.field(static=True)
 
-    def at(self, model: LogDensity) -> MatrixField:
-        model = unwrap(model)
-        held = model if self.moving else _held(model)
-        return lambda x: self.fn(held, x)
+    def at(self, model: LogDensity) -> "AtModel":
+        return AtModel(self.fn, model, self.moving)
 
 
-def _held(model: LogDensity) -> LogDensity:
-    """The model as a constant of differentiation."""
-    return jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_inexact_array(leaf) else leaf, model)
+class AtModel(eqx.Module):
+    """The field x ↦ fn(model, x) at one model, which is a constant of differentiation unless the field is moving."""
+
+    fn: Callable
+    model: LogDensity
+    moving: bool = eqx.field(static=True)
+
+    def __repr__(self) -> str:
+        return as_call(self)
+
+    def __call__(self, x: Point) -> Field:
+        model = unwrap(self.model)
+        return self.fn(model if self.moving else jax.tree.map(_constant, model), x)
+
+
+def _constant(leaf: Any) -> Any:
+    return jax.lax.stop_gradient(leaf) if is_floating(leaf) else leaf
 
 
 identity = Constant(1.0)

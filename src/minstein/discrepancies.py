@@ -10,12 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 from . import _fields, errors
+from ._text import as_call
 from ._types import Array, LogDensity, MatrixKernel, Scalar, is_traced
 from .diagnose import explain
 from .diffusions import AbstractDiffusion, OfModel, as_diffusion
 from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Term
-from .operator import features, field_at, score, stein_kernel
+from .operator import check_kernel, features, field_at, score, stein_kernel
 from .pairs import autodiff, pair_products, pair_sum
 from .pairs.forms import Features
 from .params import as_function, theta, unwrap, with_theta
@@ -24,6 +25,9 @@ from .sample import Sample, read, run
 
 class AbstractDiscrepancy(eqx.Module):
     """How badly a model fits a sample, without the model's normaliser: `discrepancy(model, x)`."""
+
+    def __repr__(self) -> str:
+        return as_call(self)
 
     def __call__(self, model: LogDensity, x: Any) -> Any:
         """The loss at this model: a number (NumPy data), or a JAX scalar, differentiable in the model."""
@@ -87,6 +91,7 @@ class DKSD(AbstractDiscrepancy):
             raise errors.too_few(x.shape[0])
 
     def loss(self, model, sample):
+        check_kernel(self.kernel, sample.x[0])
         terms = self.terms()
         if terms is None:
             k0 = stein_kernel(model, self.diffusion, self.kernel)

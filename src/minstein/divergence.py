@@ -8,11 +8,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, PRNGKeyArray
 
+from ._text import as_call
 from ._types import Array, Point, Scalar
 
 
 class AbstractDivergence(eqx.Module):
     """How diffusion score matching evaluates ‖g‖² + 2∇·v at a point, for g = mᵀ∇log p and v = m g."""
+
+    def __repr__(self) -> str:
+        return as_call(self)
 
     @abc.abstractmethod
     def contribution(self, g: Point, v: Callable[[Point], Point], x: Point, row: Array) -> Scalar:

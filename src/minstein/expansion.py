@@ -64,7 +64,7 @@ def quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Qu
     >>> np.linalg.solve(A, -v / 2).round(6)                  # mean/variance, 1/variance
     array([0.8, 0.4])
     """
-    value, (A, v, c), predicted = _evaluate(_quadratic, "quadratic form", discrepancy, model, x)
+    value, (A, v, c), predicted = _evaluate(_quadratic, None, discrepancy, model, x)
     if not is_traced(value) and not np.allclose(predicted, value, rtol=1e-6 if value.dtype == np.float64 else 1e-2):
         raise ValueError(
             "The loss of this model is not quadratic in θ, so it has no coefficients A, v, c. "
@@ -80,15 +80,15 @@ def stein_matrix(discrepancy: DKSD, model: LogDensity, x: Any) -> Any:
     return run(_stein_matrix, discrepancy, model, x)[: x.shape[0], : x.shape[0]]
 
 
-def _evaluate(compute: Callable, what: str, discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
-    """Run at the boundary; a result that is not finite raises an error that says where it comes from."""
+def _evaluate(compute: Callable, what: str | None, discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
+    """Run at the boundary; a loss, or else a named result, that is not finite raises an error that says why."""
     x = read(x)
     discrepancy.check(model, x)
     result = run(compute, discrepancy, model, x)
     if not is_traced(result):
         if not np.isfinite(result[0]):
             explain(discrepancy, model, x, float(result[0]))
-        if not all(np.isfinite(part).all() for part in jax.tree.leaves(result)):
+        if what is not None and not all(np.isfinite(part).all() for part in jax.tree.leaves(result)):
             raise errors.bad_derivative(what)
     return result
 

@@ -65,6 +65,13 @@ def stein(model: LogDensity, m: Any, g: Callable[[Point], Point]) -> Callable[[P
     return stein_g
 
 
+def check_kernel(kernel: MatrixKernel, x: Point) -> None:
+    """Refuse a kernel whose value has none of the three shapes."""
+    d, shape = x.shape[0], jax.eval_shape(kernel, x, x).shape
+    if shape not in ((), (d,), (d, d)):
+        raise errors.bad_field("kernel", shape, d)
+
+
 def stein_kernel(model: LogDensity, m: Any, kernel: MatrixKernel) -> Callable[[Point, Point], Scalar]:
     """The Stein kernel k⁰(x, y) = (1/p(x)p(y)) ∇_y·∇_x·(p(x) m(x) K(x, y) m(y)ᵀ p(y)), by autodiff.
 
@@ -78,9 +85,7 @@ def stein_kernel(model: LogDensity, m: Any, kernel: MatrixKernel) -> Callable[[P
     def k0(x: Point, y: Point) -> Scalar:
         d = x.shape[0]
         field = field_at(model, m, x)
-        shape = jax.eval_shape(kernel, x, y).shape
-        if shape not in ((), (d,), (d, d)):
-            raise errors.bad_field("kernel", shape, d)
+        check_kernel(kernel, x)
 
         def conjugated(x: Point, y: Point):
             K = _fields.as_matrix(kernel(x, y), d)

@@ -14,6 +14,7 @@ import numpy as np
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 from jaxtyping import Float
 
+from ._text import value_text
 from ._types import Array, Theta, Tree, is_traced
 from .constraints import AbstractConstraint, Entrywise, PositiveDefinite, Scale, Simplex
 
@@ -27,6 +28,12 @@ class Marked(eqx.Module):
 
     value: Tree
     constraint: AbstractConstraint | None = eqx.field(static=True)
+
+    def __repr__(self) -> str:
+        return f"{_MARKS[type(self.constraint)]}({value_text(self.value)})"
+
+
+_MARKS = {type(None): "fixed", Entrywise: "positive", PositiveDefinite: "positive_definite", Simplex: "simplex"}
 
 
 def as_float(value: Any) -> Any:

@@ -12,13 +12,18 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float
 
+from .._text import as_call
 from .._types import Array, Field, Point, Scalar
 
 
 class AbstractKernel(eqx.Module):
     """A matrix kernel K(x, y) for two points: a scalar k (meaning kI), a diagonal or a matrix."""
+
+    def __repr__(self) -> str:
+        return as_call(self)
 
     @abc.abstractmethod
     def __call__(self, x: Point, y: Point) -> Field: ...
@@ -60,12 +65,21 @@ def _profile(order: int, kernel: AbstractRadial, u: Scalar) -> Scalar:
     return kernel.profile(u)[order]
 
 
-@_profile.defjvp
+@partial(_profile.defjvp, symbolic_zeros=True)
 def _profile_jvp(order, primals, tangents):
     (kernel, u), (dkernel, du) = primals, tangents
-    value, in_kernel = jax.jvp(lambda kernel: kernel.profile(u)[order], (kernel,), (dkernel,))
-    slope = _profile(order + 1, kernel, u) if order < 2 else jax.grad(lambda u: kernel.profile(u)[2])(u)
-    return value, in_kernel + slope * du
+    tangent = jnp.zeros_like(u)
+    if not isinstance(du, SymbolicZero):
+        slope = _profile(order + 1, kernel, u) if order < 2 else jax.grad(lambda u: kernel.profile(u)[2])(u)
+        tangent += slope * du
+    if not all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(dkernel)):
+        dkernel = jax.tree.map(_instantiated, dkernel)
+        tangent += jax.jvp(lambda kernel: kernel.profile(u)[order], (kernel,), (dkernel,))[1]
+    return _profile(order, kernel, u), tangent
+
+
+def _instantiated(leaf: Any) -> Any:
+    return jnp.zeros(leaf.aval.shape, leaf.aval.dtype) if isinstance(leaf, SymbolicZero) else leaf
 
 
 class Term(eqx.Module):

@@ -116,6 +116,10 @@ class Elliptical(AbstractKernel):
             raise ValueError(f"Elliptical: matrix must have shape (e, d), got {np.shape(self.matrix)}.")
 
     def __call__(self, x: Point, y: Point) -> Field:
+        if x.shape != self.matrix.shape[1:]:
+            raise ValueError(
+                f"x has {x.shape[0]} coordinates, but Elliptical's matrix has {self.matrix.shape[1]} columns."
+            )
         return self.kernel(self.matrix @ x, self.matrix @ y)
 
     def terms(self) -> tuple[Term, ...] | None:
@@ -153,7 +157,7 @@ class Separable(AbstractKernel):
 
     B: Any = eqx.field(converter=as_float)
     kernel: AbstractKernel
-    factor: Any
+    factor: Any = eqx.field(repr=False)
 
     def __init__(self, B: Any, kernel: AbstractKernel):
         self.B, self.kernel = as_float(B), kernel
@@ -181,9 +185,8 @@ class Diagonal(AbstractKernel):
         self.kernels = tuple(kernels)
         self.weights = as_float(np.ones(len(self.kernels)) if weights is None else weights)
         if np.shape(self.weights) != (len(self.kernels),):
-            raise ValueError(
-                f"Diagonal: {len(self.kernels)} kernels need as many weights, got {np.shape(self.weights)}."
-            )
+            count = len(self.kernels)
+            raise ValueError(f"Diagonal: {count} kernels need as many weights, got {np.size(self.weights)}.")
         if not is_traced(self.weights) and not np.all(np.asarray(self.weights) > 0):
             raise ValueError(f"Diagonal: weights must be positive, got {np.asarray(self.weights)}.")
 

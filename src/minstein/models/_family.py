@@ -10,18 +10,22 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float, PRNGKeyArray
 
-from .._types import Array, Point, Scalar, is_traced
+from .._text import as_call
+from .._types import Array, Point, is_traced
 from ..params import POSITIVE, check_value, is_marked, unwrap
 
 
 class AbstractModel(eqx.Module):
     """A callable pytree: `model(x)` is log p_θ(x) up to a constant, for one point x of shape (d,)."""
 
-    def __call__(self, x: Point) -> Scalar:
+    def __repr__(self) -> str:
+        return as_call(self)
+
+    def __call__(self, x: Point) -> Array:
         return unwrap(self).log_density(x)
 
     @abc.abstractmethod
-    def log_density(self, x: Point) -> Scalar:
+    def log_density(self, x: Point) -> Array:
         """log p_θ(x) up to a constant, with every mark already taken off the parameters."""
 
 

@@ -16,7 +16,6 @@ from .forms import AbstractForm, Columns, Features, Full, Multiple
 
 def reduced(term: Term, x: Float[Array, "n d"], phi: Features) -> tuple[AbstractForm, Features]:
     """The form of a term, and φ rewritten for it. Linear in φ, so that it serves tangents of φ as well."""
-    _check(term, x.shape[1])
     z = x - jnp.mean(x, axis=0)
     phi = phi if term.weight is None else _weighted(term.weight, x, phi)
     A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
@@ -59,15 +58,3 @@ def _mixed(term: Term, rows: Array) -> Array:
     if term.column is not None:
         return term.mix * rows[..., term.column : term.column + 1]
     return rows if term.mix is None else rows @ term.mix
-
-
-def _check(term: Term, d: int) -> None:
-    wants = {
-        "an elliptical kernel's matrix has": None if term.whiten is None else term.whiten.shape[1],
-        "the kernel's matrix B has": term.mix.shape[0] if term.column is None and term.mix is not None else None,
-    }
-    for what, size in wants.items():
-        if size not in (None, d):
-            raise ValueError(f"x has {d} coordinates, but {what} {size} columns.")
-    if term.column is not None and term.column >= d:
-        raise ValueError(f"x has {d} coordinates, but the diagonal kernel has more than {d} entries.")
