@@ -94,9 +94,9 @@ def test_loss_that_overflows():
 
 
 def test_derivative_that_is_not_finite():
-    """|x|^(3/2) in a form whose second derivative at the kink is 0/0."""
-    model = ms.models.from_log_density(lambda p, x: -(jnp.where(x[0] == p, 0.0, (x[0] - p) ** 2) ** 0.75), 0.5)
-    with pytest.raises(ValueError, match=r"not finite"):
+    """|x − p|^(3/2) has a score everywhere, but no second derivative at the kink."""
+    model = ms.models.from_log_density(lambda p, x: -(jnp.abs(x[0] - p) ** 1.5), 0.5)
+    with pytest.raises(ValueError, match="gradient is not finite although the loss is"):
         ms.value_and_grad(KSD, model, np.array([0.5, 1.0, 2.0]))
 
 
@@ -107,13 +107,10 @@ def test_derivative_that_is_not_finite():
         (ms.DSM(lambda x: jnp.ones((2, 3))), r"diffusion must return .* got shape \(2, 3\)"),
         (ms.DSM(np.ones(3)), r"got shape \(3,\)"),
         (ms.KSD(lambda x, y: jnp.ones(3)), r"kernel must return .* got shape \(3,\)"),
-        (
-            ms.KSD(ms.kernels.Separable(np.eye(3), ms.kernels.IMQ(1.0))),
-            "x has 2 coordinates, but the kernel's matrix B",
-        ),
-        (ms.KSD(ms.kernels.Elliptical(np.eye(3), ms.kernels.IMQ(1.0))), "elliptical kernel's matrix has 3 columns"),
-        (ms.KSD(ms.kernels.Diagonal([ms.kernels.IMQ(1.0)] * 3)), "diagonal kernel has 3 entries"),
-        (ms.KSD(ms.kernels.Diagonal([ms.kernels.IMQ(1.0)])), "diagonal kernel has 1 entries"),
+        (ms.KSD(ms.kernels.Separable(np.eye(3), ms.kernels.IMQ(1.0))), r"kernel must return .* got shape \(3, 3\)"),
+        (ms.KSD(ms.kernels.Elliptical(np.eye(3), ms.kernels.IMQ(1.0))), "Elliptical's matrix has 3 columns"),
+        (ms.KSD(ms.kernels.Diagonal([ms.kernels.IMQ(1.0)] * 3)), r"kernel must return .* got shape \(3,\)"),
+        (ms.KSD(ms.kernels.Diagonal([ms.kernels.IMQ(1.0)])), r"kernel must return .* got shape \(1,\)"),
     ],
 )
 def test_shapes_that_do_not_fit_the_data(discrepancy, message):

@@ -79,7 +79,7 @@ class DKSD(AbstractDiscrepancy):
     diffusion: AbstractDiffusion
     unbiased: bool = eqx.field(static=True)
 
-    def __init__(self, kernel: MatrixKernel, diffusion: Any = None, *, unbiased: bool = True):
+    def __init__(self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True):
         if not callable(kernel):
             raise TypeError(f"kernel must be a kernel or a function K(x, y), got {type(kernel).__name__}.")
         self.kernel = kernel if isinstance(kernel, AbstractKernel) else as_function(kernel)
@@ -116,7 +116,7 @@ class DKSD(AbstractDiscrepancy):
         return sample.size * (sample.size - 1 if self.unbiased else sample.size)
 
 
-def KSD(kernel: MatrixKernel, *, unbiased: bool = True) -> DKSD:
+def KSD(kernel: Any, *, unbiased: bool = True) -> DKSD:
     """The kernel Stein discrepancy, squared: DKSD with the identity as diffusion.
 
     Args:

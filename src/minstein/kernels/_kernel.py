@@ -73,13 +73,13 @@ def _profile_jvp(order, primals, tangents):
         slope = _profile(order + 1, kernel, u) if order < 2 else jax.grad(lambda u: kernel.profile(u)[2])(u)
         tangent += slope * du
     if not all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(dkernel)):
-        dkernel = jax.tree.map(_instantiated, dkernel)
+        dkernel = jax.tree.map(_instantiated, kernel, dkernel)
         tangent += jax.jvp(lambda kernel: kernel.profile(u)[order], (kernel,), (dkernel,))[1]
     return _profile(order, kernel, u), tangent
 
 
-def _instantiated(leaf: Any) -> Any:
-    return jnp.zeros(leaf.aval.shape, leaf.aval.dtype) if isinstance(leaf, SymbolicZero) else leaf
+def _instantiated(primal: Array, tangent: Any) -> Any:
+    return jnp.zeros_like(primal) if isinstance(tangent, SymbolicZero) else tangent
 
 
 class Term(eqx.Module):

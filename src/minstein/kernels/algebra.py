@@ -163,7 +163,7 @@ class Separable(AbstractKernel):
         self.B, self.kernel = as_float(B), kernel
         self.factor = _psd_factor(self.B)
 
-    def __call__(self, x: Point, y: Point) -> Float[Array, "d d"]:
+    def __call__(self, x: Point, y: Point) -> Float[Array, "r r"]:
         return self.B * self.kernel(x, y)
 
     def terms(self) -> tuple[Term, ...] | None:
@@ -190,7 +190,7 @@ class Diagonal(AbstractKernel):
         if not is_traced(self.weights) and not np.all(np.asarray(self.weights) > 0):
             raise ValueError(f"Diagonal: weights must be positive, got {np.asarray(self.weights)}.")
 
-    def __call__(self, x: Point, y: Point) -> Float[Array, " d"]:
+    def __call__(self, x: Point, y: Point) -> Float[Array, " r"]:
         return self.weights * jnp.stack([kernel(x, y) for kernel in self.kernels])
 
     def terms(self) -> tuple[Term, ...] | None:
