@@ -118,6 +118,16 @@ def test_shapes_that_do_not_fit_the_data(discrepancy, message):
         discrepancy(MODEL, X)
 
 
+def test_a_model_without_parameters():
+    for model in (
+        ms.models.from_log_density(lambda p, x: -p * jnp.sum(x**2), 1),
+        ms.models.Gaussian(ms.fixed(0.0), ms.fixed(1.0)),
+    ):
+        with pytest.raises(ValueError, match=r"no free parameters.*write 1\.0 instead of 1"):
+            ms.value_and_grad(KSD, model, X[:, 0])
+        assert np.isfinite(KSD(model, X[:, 0]))
+
+
 def test_arguments_of_the_wrong_kind():
     with pytest.raises(TypeError, match=r"kernel must be a kernel or a function K\(x, y\), got float"):
         ms.KSD(1.0)

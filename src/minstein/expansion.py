@@ -16,7 +16,7 @@ from ._types import Array, LogDensity, Scalar, is_traced
 from .diagnose import explain
 from .discrepancies import DKSD, AbstractDiscrepancy
 from .operator import stein_kernel
-from .params import theta, unwrap, with_theta
+from .params import names, theta, unwrap, with_theta
 from .sample import Sample, read, run
 
 
@@ -84,6 +84,8 @@ def _evaluate(compute: Callable, what: str | None, discrepancy: AbstractDiscrepa
     """Run at the boundary; a loss, or else a named result, that is not finite raises an error that says why."""
     x = read(x)
     discrepancy.check(model, x)
+    if not names(model):
+        raise errors.no_parameters()
     result = run(compute, discrepancy, model, x)
     if not is_traced(result):
         if not np.isfinite(result[0]):

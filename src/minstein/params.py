@@ -168,7 +168,7 @@ def _describe(model: Tree, path: tuple) -> tuple[str, AbstractConstraint | None]
 def names(model: Tree) -> tuple[str, ...]:
     """The names of the free parameters, in the order of θ: 'loc', 'scale', 'loc[1]', 'layers[0].weight[3,2]'."""
     return tuple(
-        (leaf.name or "theta") + label
+        ("theta" if leaf.name[:1] in ("", "[") else "") + leaf.name + label
         for leaf in _leaves(model)
         if leaf.constraint is not HELD
         for label in leaf.constraint.labels(np.shape(leaf.value))
