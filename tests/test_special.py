@@ -149,6 +149,19 @@ def test_log_bessel_profile_at_the_origin_is_its_limit():
     np.testing.assert_array_equal(mixed, 0)
 
 
+def test_log_bessel_profile_third_derivative_on_the_line():
+    """Odd, so zero at the origin wherever it exists, from ν > 3/2 on."""
+    third = lambda x, nu: jax.grad(jax.grad(jax.grad(lambda x: ms.special.log_bessel_profile(x[None], nu))))(x)
+    orders, places = np.array([1.55, 1.7, 2.0, 2.3, 5.0]), np.array([0.0, 1e-3, 0.4, 3.0])
+    nu, x = (a.ravel() for a in np.meshgrid(orders, places))
+    found = np.asarray(jax.jit(jax.vmap(third))(x, nu))
+    np.testing.assert_array_equal(found[x == 0], 0)
+    with mp.workdps(bessel.DIGITS):
+        profile = lambda nu: lambda r: mp.mpf(nu) * mp.log(r) + mp.log(mp.besselk(mp.mpf(nu), r))
+        exact = [float(mp.diff(profile(b), mp.mpf(a), 3)) if a else 0.0 for a, b in zip(x, nu, strict=True)]
+    np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-12)
+
+
 def test_log_bessel_profile_at_the_origin_has_a_kink_up_to_order_one():
     """Zero, the mean of the one-sided limits, from ν = 1/2 on; NaN where these are infinite."""
     _, gradient, _, _, _ = at((nu, 0.0) for nu in (0.5, 0.7, 1.0))

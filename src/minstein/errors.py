@@ -105,7 +105,7 @@ def model_is_traced() -> str:
 def no_parameters() -> ValueError:
     return ValueError(
         "The model has no free parameters, so there is nothing to differentiate in. Parameters are floating-point "
-        "leaves that are not marked fixed: write 1.0 instead of 1, and take off ms.fixed(...) where you want an estimate."
+        "leaves that are not marked fixed: write 1.0 instead of 1, or take off ms.fixed(...)."
     )
 
 
