@@ -46,7 +46,8 @@ def as_float(value: Any) -> Any:
 
 def as_function(fn: Any) -> Any:
     """A callable as a pytree: a plain function becomes structure, a callable pytree keeps its arrays as leaves."""
-    return jax.tree_util.Partial(fn) if jax.tree.leaves(fn) == [fn] else fn
+    leaves = jax.tree.leaves(fn)
+    return jax.tree_util.Partial(fn) if len(leaves) == 1 and leaves[0] is fn else fn
 
 
 def _mark(name: str, value: Any, constraint: AbstractConstraint) -> Marked:
