@@ -8,13 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ._text import as_call
 from ._types import Field, LogDensity, MatrixField, Point, is_traced
-from .params import as_float, as_function, is_floating, unwrap
+from .params import as_float, as_function, constant, unwrap
 from .special import norm_power
 
 
@@ -88,11 +87,7 @@ class AtModel(eqx.Module):
 
     def __call__(self, x: Point) -> Field:
         model = unwrap(self.model)
-        return self.fn(model if self.moving else jax.tree.map(_constant, model), x)
-
-
-def _constant(leaf: Any) -> Any:
-    return jax.lax.stop_gradient(leaf) if is_floating(leaf) else leaf
+        return self.fn(model if self.moving else constant(model), x)
 
 
 identity = Constant(1.0)

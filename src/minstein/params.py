@@ -87,7 +87,9 @@ def fixed(value: Tree) -> Marked:
     >>> ms.params.names(ms.models.Gaussian(0.0, ms.fixed(2.0)))
     ('loc',)
     """
-    return Marked(jax.tree.map(as_float, value), HELD)
+    return Marked(
+        jax.tree.map(lambda leaf: as_float(leaf) if leaf is value or is_floating(leaf) else leaf, value), HELD
+    )
 
 
 def simplex(value: Any) -> Marked:
@@ -115,9 +117,14 @@ def unwrap(model: Tree) -> Tree:
     def take_off(node: Any) -> Any:
         if not is_marked(node):
             return node
-        return jax.lax.stop_gradient(node.value) if node.constraint is HELD else node.value
+        return constant(node.value) if node.constraint is HELD else node.value
 
     return jax.tree.map(take_off, model, is_leaf=is_marked)
+
+
+def constant(tree: Tree) -> Tree:
+    """The tree as a constant of differentiation."""
+    return jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if is_floating(leaf) else leaf, tree)
 
 
 class _Leaf(NamedTuple):
@@ -203,7 +210,7 @@ def _vector(model: Tree, part: Callable) -> Theta:
     return jnp.concatenate(parts) if parts else jnp.zeros(0)
 
 
-def _rebuild(model: Tree, vector: Array, value: Any) -> Tree:
+def _rebuild(model: Tree, vector: Array, value: Callable) -> Tree:
     nodes, treedef = jax.tree.flatten(model, is_leaf=is_marked)
     rebuilt, start = [], 0
     for leaf, node in zip(_leaves(model), nodes, strict=True):

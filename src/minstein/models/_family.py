@@ -102,9 +102,12 @@ def median_and_mad(x: Float[Array, "n d"]) -> tuple[Float[Array, " d"], Float[Ar
 
 
 def between_data(x: Float[Array, "n d"]) -> Float[Array, " d"]:
-    """A median of each coordinate that is not itself an observation, for models with a kink at their location."""
-    columns = [np.unique(column) for column in np.asarray(x, np.float64).T]
-    return np.array([c[0] if len(c) == 1 else (c[(len(c) - 1) // 2] + c[(len(c) - 1) // 2 + 1]) / 2 for c in columns])
+    """The median of each coordinate, moved a little off any observation, for models with a kink at their location."""
+    x = np.asarray(x, np.float64)
+    centre, deviation = median_and_mad(x)
+    gaps = np.abs(x - centre)
+    nearest = np.where(gaps > 0, gaps, np.inf).min(axis=0)
+    return centre + np.minimum(nearest / 2, deviation / 100)
 
 
 def scale_like(template: Any, deviation: Float[Array, " d"]) -> Array:
