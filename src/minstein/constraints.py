@@ -1,12 +1,13 @@
 """Constraints on parameters: coordinates of a constrained value, and a smooth map of those onto ℝᵏ.
 
 A value (a scale, a simplex, a covariance) has *coordinates*: the numbers a summary reports, as many as are free.
-`unconstrain` maps coordinates one-to-one onto ℝᵏ, where an optimiser may move at will; `constrain` maps back.
+`unconstrain` maps values one-to-one onto ℝᵏ, where an optimiser may move at will; `constrain` maps back.
 """
 
 import abc
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
@@ -35,10 +36,10 @@ class AbstractConstraint(eqx.Module):
     def value(self, coordinates: Coordinates, shape: Shape) -> Array: ...
 
     @abc.abstractmethod
-    def unconstrain(self, coordinates: Coordinates, shape: Shape) -> Coordinates: ...
+    def unconstrain(self, value: Array) -> Coordinates: ...
 
     @abc.abstractmethod
-    def constrain(self, eta: Coordinates, shape: Shape) -> Coordinates: ...
+    def constrain(self, eta: Coordinates, shape: Shape) -> Array: ...
 
 
 def _entry_labels(shape: Shape) -> list[str]:
@@ -62,11 +63,11 @@ class Entrywise(AbstractConstraint):
     def value(self, coordinates, shape):
         return coordinates.reshape(shape)
 
-    def unconstrain(self, coordinates, shape):
-        return jnp.log(coordinates) if self.positive else coordinates
+    def unconstrain(self, value):
+        return jnp.ravel(jnp.log(value) if self.positive else value)
 
     def constrain(self, eta, shape):
-        return jnp.exp(eta) if self.positive else eta
+        return (jnp.exp(eta) if self.positive else eta).reshape(shape)
 
 
 class Scale(AbstractConstraint):
@@ -78,7 +79,7 @@ class Scale(AbstractConstraint):
             return None if np.all(value > 0) else "must be positive"
         if value.ndim > 2 or value.shape[0] != value.shape[1]:
             return "must be a scalar, a vector or a square matrix"
-        if np.any(np.triu(value, 1)) or np.any(np.diag(value) <= 0):
+        if np.any(np.triu(value, 1)) or not np.all(np.diag(value) > 0):
             return "must be lower triangular with a positive diagonal, the Cholesky factor of the covariance"
         return None
 
@@ -95,13 +96,13 @@ class Scale(AbstractConstraint):
             return coordinates.reshape(shape)
         return jnp.zeros(shape, coordinates.dtype).at[np.tril_indices(shape[0])].set(coordinates)
 
-    def unconstrain(self, coordinates, shape):
-        positive = self._positive(shape)
+    def unconstrain(self, value):
+        positive, coordinates = self._positive(value.shape), self.coordinates(value)
         return jnp.where(positive, jnp.log(jnp.where(positive, coordinates, 1)), coordinates)
 
     def constrain(self, eta, shape):
         positive = self._positive(shape)
-        return jnp.where(positive, jnp.exp(jnp.where(positive, eta, 0)), eta)
+        return self.value(jnp.where(positive, jnp.exp(jnp.where(positive, eta, 0)), eta), shape)
 
     def _positive(self, shape: Shape) -> np.ndarray:
         """Which coordinates must be positive: all of a vector, the diagonal of a matrix."""
@@ -131,13 +132,12 @@ class PositiveDefinite(AbstractConstraint):
         lower = Scale().value(coordinates, shape)
         return lower + jnp.tril(lower, -1).T
 
-    def unconstrain(self, coordinates, shape):
-        factor = jnp.linalg.cholesky(self.value(coordinates, shape))
-        return Scale().unconstrain(Scale().coordinates(factor), shape)
+    def unconstrain(self, value):
+        return Scale().unconstrain(jnp.linalg.cholesky(value))
 
     def constrain(self, eta, shape):
-        factor = Scale().value(Scale().constrain(eta, shape), shape)
-        return Scale().coordinates(factor @ factor.T)
+        factor = Scale().constrain(eta, shape)
+        return factor @ factor.T
 
 
 class Simplex(AbstractConstraint):
@@ -157,9 +157,8 @@ class Simplex(AbstractConstraint):
     def value(self, coordinates, shape):
         return jnp.append(coordinates, 1 - jnp.sum(coordinates))
 
-    def unconstrain(self, coordinates, shape):
-        return jnp.log(coordinates) - jnp.log1p(-jnp.sum(coordinates))
+    def unconstrain(self, value):
+        return jnp.log(value[:-1]) - jnp.log(value[-1])
 
     def constrain(self, eta, shape):
-        weights = jnp.exp(jnp.append(eta, 0) - jnp.max(jnp.append(eta, 0)))
-        return (weights / jnp.sum(weights))[:-1]
+        return jax.nn.softmax(jnp.append(eta, 0))

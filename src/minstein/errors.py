@@ -74,8 +74,9 @@ def bad_feature(what: str, values: np.ndarray) -> ValueError:
 def bad_loss(value: float) -> ValueError:
     return ValueError(
         f"The discrepancy is {value} although every score is finite. "
-        "Usual causes: (a) overflow, when the data are enormous in units of the model's scale: standardise x; "
-        "(b) a kernel that is not finite on some pair of observations."
+        "Usual causes: (a) an observation exactly on a kink of log p, where score matching finds no second derivative: "
+        "move the location a little; (b) overflow, when the data are enormous in units of the model's scale: "
+        "standardise x; (c) a kernel that is not finite on some pair of observations."
     )
 
 

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import DictKey, GetAttrKey, SequenceKey
-from jaxtyping import Float
 
 from ._text import value_text
 from ._types import Array, Theta, Tree, is_traced
@@ -162,7 +161,7 @@ def _describe(model: Tree, path: tuple) -> tuple[str, AbstractConstraint | None]
                 fields = getattr(type(node), "__dataclass_fields__", {})
                 metadata = fields[field].metadata if field in fields else {}
                 constraint = metadata.get("constraint", constraint)
-                name = metadata.get("alias", f"{name}.{field}" if name else field)
+                name = name if metadata.get("nameless") else f"{name}.{field}" if name else field
                 node = getattr(node, field)
             case DictKey(key=entry):
                 node, name = node[entry], f"{name}.{entry}" if name else str(entry)
@@ -188,21 +187,19 @@ def theta(model: Tree) -> Theta:
     return _vector(model, lambda constraint, value: constraint.coordinates(value))
 
 
-def with_theta(model: Tree, vector: Float[Array, " p"]) -> Tree:
+def with_theta(model: Tree, vector: Theta) -> Tree:
     """The model with its free parameters replaced by θ."""
     return _rebuild(model, vector, lambda constraint, part, shape: constraint.value(part, shape))
 
 
 def to_real(model: Tree) -> Theta:
     """The free parameters on the unconstrained scale: logarithms of positive ones, and so on."""
-    return _vector(model, lambda constraint, value: constraint.unconstrain(constraint.coordinates(value), value.shape))
+    return _vector(model, lambda constraint, value: constraint.unconstrain(value))
 
 
-def from_real(model: Tree, eta: Float[Array, " p"]) -> Tree:
+def from_real(model: Tree, eta: Theta) -> Tree:
     """The model at an unconstrained vector: every constraint holds whatever the vector is."""
-    return _rebuild(
-        model, eta, lambda constraint, part, shape: constraint.value(constraint.constrain(part, shape), shape)
-    )
+    return _rebuild(model, eta, lambda constraint, part, shape: constraint.constrain(part, shape))
 
 
 def _vector(model: Tree, part: Callable) -> Theta:
@@ -211,6 +208,8 @@ def _vector(model: Tree, part: Callable) -> Theta:
 
 
 def _rebuild(model: Tree, vector: Array, value: Callable) -> Tree:
+    if vector.shape != (len(names(model)),):
+        raise ValueError(f"The vector has shape {vector.shape}, but the model has {len(names(model))} free parameters.")
     nodes, treedef = jax.tree.flatten(model, is_leaf=is_marked)
     rebuilt, start = [], 0
     for leaf, node in zip(_leaves(model), nodes, strict=True):

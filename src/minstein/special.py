@@ -1,8 +1,10 @@
 """Special functions with the derivatives that models need: log K_ν, log r^ν K_ν and ‖v‖^p."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln, logsumexp
+from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Float
 
 from ._types import Array, Point, Scalar
@@ -22,11 +24,15 @@ def log_bessel_k(nu: Float[Array, ""] | float, z: Float[Array, ""] | float) -> S
     -2.120782
     """
     z = jnp.asarray(z, jnp.result_type(float))
-    nu = jnp.asarray(nu, z.dtype)
+    return _log_scaled_k(jnp.asarray(nu, z.dtype), z) - z
+
+
+def _log_scaled_k(nu: Scalar, z: Scalar) -> Scalar:
+    """log e^z K_ν(z), which does not fall with z."""
     t, log_step = _nodes(jax.lax.stop_gradient(jnp.abs(nu)), jax.lax.stop_gradient(z))
     log_cosh = jnp.logaddexp(nu * t, -nu * t) - jnp.log(2.0)
     ends = jnp.ones(_NODES, z.dtype).at[jnp.array([0, -1])].set(0.5)
-    return logsumexp(log_cosh - 2 * z * jnp.sinh(t / 2) ** 2, b=ends) + log_step - z
+    return logsumexp(log_cosh - 2 * z * jnp.sinh(t / 2) ** 2, b=ends) + log_step
 
 
 def _nodes(nu: Scalar, z: Scalar) -> tuple[Float[Array, " nodes"], Scalar]:
@@ -40,56 +46,85 @@ def _nodes(nu: Scalar, z: Scalar) -> tuple[Float[Array, " nodes"], Scalar]:
     return jnp.linspace(low, high, _NODES), jnp.log((high - low) / (_NODES - 1))
 
 
-@jax.custom_jvp
 def log_bessel_profile(v: Point, nu: Scalar) -> Scalar:
-    """log r^ν K_ν(r) at r = ‖v‖, for any real ν; at v = 0 its limit, which is infinite for ν ≤ 0.
+    """log r^ν K_ν(r) at r = ‖v‖, for any real ν, with its derivatives at v = 0 wherever they exist.
 
-    Closed under differentiation, `∇ = −v·exp(profile(ν−1) − profile(ν))`, so no digits are lost near the origin. At
-    v = 0 the gradient is zero for ν ≥ 1/2 (the mean of its one-sided limits) and NaN for ν < 1/2, where it is infinite.
+    At v = 0 it is its limit (infinite for ν ≤ 0); a derivative that jumps there is zero, the mean of its one-sided
+    limits, and one that is infinite is NaN: the gradient for ν < 1/2, the curvature for 1/2 < ν ≤ 1.
     """
-    r = jnp.linalg.norm(v)
-    safe = jnp.where(r > 0, r, 1)
-    at_zero = jnp.where(nu > 0, (nu - 1) * jnp.log(2.0) + gammaln(jnp.where(nu > 0, nu, 1)), jnp.inf)
-    return jnp.where(r > 0, nu * jnp.log(safe) + log_bessel_k(nu, safe), at_zero)
+    centre = jnp.all(v == 0)
+    value = jnp.where(centre, _profile_at_centre(v, nu), _profile_off_centre(jnp.where(centre, 1, v), nu))
+    q = 2 * nu
+    whole = q == jnp.round(q)
+    odd = jnp.round(q) % 2 == 1
+    return value + _cusp(0, v, jnp.where(whole, jnp.where(odd, jnp.inf, q), jnp.ceil(q)))
 
 
-@log_bessel_profile.defjvp
-def _log_bessel_profile_jvp(primals, tangents):
-    (v, nu), (dv, dnu) = primals, tangents
-    value = log_bessel_profile(v, nu)
-    kink = jnp.all(v == 0) & (nu <= 1)
-    w = jnp.where(kink, 1, v)
-    slope = jnp.exp(log_bessel_profile(w, nu - 1) - log_bessel_profile(w, nu))
-    slope = jnp.where(kink, jnp.where(nu >= 0.5, 0, jnp.nan), slope)
-    return value, -slope * jnp.vdot(v, dv) + _profile_slope_in_order(v, nu) * dnu
-
-
-def _profile_slope_in_order(v: Point, nu: Scalar) -> Scalar:
-    """∂_ν log r^ν K_ν(r)."""
-    r = jnp.linalg.norm(v)
-    safe = jnp.where(r > 0, r, 1)
-    at_zero = jnp.log(2.0) + digamma(jnp.where(nu > 0, nu, 1))
-    return jnp.where(r > 0, jnp.log(safe) + jax.grad(log_bessel_k)(nu, safe), at_zero)
+def _profile_at_centre(v: Point, nu: Scalar) -> Scalar:
+    """The even part of the profile's series at the origin: log 2^(ν−1)Γ(ν) + a₁r² + a₂r⁴."""
+    u, safe = jnp.vdot(v, v), jnp.where(nu > 0, nu, 1)
+    a1 = jnp.where(nu > 1, -0.25 / jnp.where(nu > 1, nu - 1, 1), 0)
+    smooth = (nu > 1) & (nu != 2)
+    a2 = jnp.where(smooth, -a1 / (8 * jnp.where(smooth, nu - 2, 1)) - a1**2 / 2, 0)
+    return jnp.where(nu > 0, (nu - 1) * jnp.log(2.0) + gammaln(safe) + a1 * u + a2 * u**2, jnp.inf)
 
 
 @jax.custom_jvp
-def norm_power(v: Point, p: Scalar) -> Scalar:
-    """‖v‖^p, closed under differentiation: `∇ = p‖v‖^(p−2) v`.
+def _profile_off_centre(v: Point, nu: Scalar) -> Scalar:
+    r = jnp.linalg.norm(v)
+    return nu * jnp.log(r) + _log_scaled_k(nu, r) - r
 
-    At v = 0 the gradient is zero for p ≥ 1 (the mean of its one-sided limits) and NaN for p < 1, where it is infinite.
+
+@_profile_off_centre.defjvp
+def _profile_off_centre_jvp(primals, tangents):
+    (v, nu), (dv, dnu) = primals, tangents
+    tangent = -_profile_slope(v, nu) * jnp.vdot(v, dv) + _profile_in_order(v, nu) * dnu
+    return _profile_off_centre(v, nu), tangent
+
+
+@jax.custom_jvp
+def _profile_slope(v: Point, nu: Scalar) -> Scalar:
+    """K_(ν−1)(r) / r K_ν(r): minus the gradient of the profile in units of v."""
+    r = jnp.linalg.norm(v)
+    return jnp.exp(_log_scaled_k(nu - 1, r) - _log_scaled_k(nu, r)) / r
+
+
+@_profile_slope.defjvp
+def _profile_slope_jvp(primals, tangents):
+    (v, nu), (dv, dnu) = primals, tangents
+    slope = _profile_slope(v, nu)
+    along = (slope - _profile_slope(v, nu - 1)) * jnp.vdot(v, dv)
+    return slope, slope * (along + (_profile_in_order(v, nu - 1) - _profile_in_order(v, nu)) * dnu)
+
+
+def _profile_in_order(v: Point, nu: Scalar) -> Scalar:
+    """∂_ν of the profile."""
+    r = jnp.linalg.norm(v)
+    return jnp.log(r) + jax.grad(_log_scaled_k)(nu, r)
+
+
+def norm_power(v: Point, p: Scalar) -> Scalar:
+    """‖v‖^p for p > 0, with its derivatives at v = 0 wherever they exist.
+
+    A derivative that jumps there is zero, the mean of its one-sided limits, and one that is infinite is NaN: the
+    gradient for p < 1, the curvature for 1 < p < 2.
     """
     u = jnp.vdot(v, v)
-    at_zero = jnp.where(p > 0, 0, jnp.where(p == 0, 1, jnp.inf))
-    return jnp.where(u > 0, jnp.where(u > 0, u, 1) ** (p / 2), at_zero)
+    centre = u == 0
+    off = jnp.where(centre, 1, u) ** (p / 2)
+    even = jnp.where(p == 2, u, jnp.where(p == 4, u**2, jnp.where(p == 0, 1, 0)))
+    return jnp.where(centre, even, off) + _cusp(0, v, jnp.where(p == jnp.round(p), jnp.inf, jnp.ceil(p)))
 
 
-@norm_power.defjvp
-def _norm_power_jvp(primals, tangents):
-    (v, p), (dv, dp) = primals, tangents
-    value = norm_power(v, p)
-    u = jnp.vdot(v, v)
-    kink = (u == 0) & (p < 2)
-    w = jnp.where(kink, 1, v)
-    slope = jnp.where(kink, jnp.where((p >= 1) | (p == 0), 0, jnp.nan), p * norm_power(w, p - 2))
-    log_norm = jnp.where(u > 0, 0.5 * jnp.log(jnp.where(u > 0, u, 1)), 0)
-    return value, slope * jnp.vdot(v, dv) + value * log_norm * dp
+@partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _cusp(order: int, v: Point, infinite: Scalar) -> Scalar:
+    """Zero, but with NaN at v = 0 for its derivatives from the order `infinite` on."""
+    return jnp.zeros((), v.dtype)
+
+
+@_cusp.defjvp
+def _cusp_jvp(order, primals, tangents):
+    (v, infinite), (dv, _) = primals, tangents
+    at_cusp = jnp.all(v == 0) & (order + 1 >= infinite)
+    slope = jnp.where(at_cusp, jnp.nan, 0) + _cusp(order + 1, v, infinite)
+    return _cusp(order, v, infinite), slope * jnp.sum(dv)

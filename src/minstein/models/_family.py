@@ -13,6 +13,7 @@ from jaxtyping import Float, PRNGKeyArray
 from .._text import as_call
 from .._types import Array, Point, is_traced
 from ..params import POSITIVE, check_value, is_marked, unwrap
+from ..sample import read
 
 
 class AbstractModel(eqx.Module):
@@ -43,9 +44,13 @@ class AbstractFamily(AbstractModel):
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
         """n independent draws, with every mark already taken off the parameters."""
 
-    @abc.abstractmethod
-    def start(self, x: Float[Array, "n d"]) -> "AbstractFamily":
+    def start(self, x: Any) -> "AbstractFamily":
         """The family at a rough, outlier-resistant estimate from the data: where a fit may begin."""
+        return self.place(np.asarray(read(x), np.float64))
+
+    @abc.abstractmethod
+    def place(self, x: Float[np.ndarray, "n d"]) -> "AbstractFamily":
+        """`start`, for data that have been read."""
 
 
 def check_fields(model: AbstractModel, *, positive: tuple[str, ...] = ()) -> None:
@@ -79,6 +84,11 @@ def centred(x: Point, loc: Array) -> Point:
 def standardised(x: Point, loc: Array, scale: Array) -> Point:
     """L⁻¹(x − loc), where the scale is σ (L = σI), a vector (L = diag σ) or L itself, lower triangular."""
     z = centred(x, loc)
+    if np.ndim(scale) > 0 and np.shape(scale)[-1] != x.shape[0]:
+        raise ValueError(
+            f"x has {x.shape[0]} coordinates, but the model's scale has shape {np.shape(scale)}. "
+            f"Give a scalar, a vector of shape ({x.shape[0]},) or a matrix of shape ({x.shape[0]}, {x.shape[0]})."
+        )
     if jnp.ndim(scale) == 2:
         return solve_triangular(scale, z, lower=True)
     return z / scale
@@ -94,16 +104,15 @@ MAD_TO_SD = 1.4826
 
 
 def median_and_mad(x: Float[Array, "n d"]) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
-    """Median and scaled median absolute deviation of each coordinate; never a zero deviation."""
-    x = np.asarray(x, np.float64)
+    """Median and scaled median absolute deviation of each coordinate, or what is left where most values are tied."""
     centre = np.median(x, axis=0)
     deviation = MAD_TO_SD * np.median(np.abs(x - centre), axis=0)
-    return centre, np.where(deviation > 0, deviation, np.maximum(x.std(axis=0), np.finfo(float).tiny ** 0.5))
+    deviation = np.where(deviation > 0, deviation, x.std(axis=0))
+    return centre, np.where(deviation > 0, deviation, 1.0)
 
 
 def between_data(x: Float[Array, "n d"]) -> Float[Array, " d"]:
     """The median of each coordinate, moved a little off any observation, for models with a kink at their location."""
-    x = np.asarray(x, np.float64)
     centre, deviation = median_and_mad(x)
     gaps = np.abs(x - centre)
     nearest = np.where(gaps > 0, gaps, np.inf).min(axis=0)
@@ -114,7 +123,7 @@ def scale_like(template: Any, deviation: Float[Array, " d"]) -> Array:
     """A scale of the template's form (scalar, vector, triangular matrix) with these deviations."""
     match np.ndim(plain(template)):
         case 0:
-            return np.exp(np.mean(np.log(deviation)))
+            return np.asarray(np.exp(np.mean(np.log(deviation))))
         case 1:
             return deviation
         case _:

@@ -11,6 +11,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from .._types import Array
 from ..params import as_function, parameter
+from ..sample import read
 from ._family import AbstractModel, moved
 from .mcmc import nuts
 
@@ -47,7 +48,7 @@ class ExponentialFamily(AbstractModel):
         """n approximate draws by the No-U-Turn sampler, started at the point `init` (needs NumPyro)."""
         return nuts(self, key, n, init=init, thin=thin)
 
-    def start(self, x: Float[Array, "n d"]) -> "ExponentialFamily":
+    def start(self, x: Any) -> "ExponentialFamily":
         """The family at its score-matching estimate, −A⁻¹v with A = mean ∇T∇Tᵀ and v = mean(∇T∇b + ΔT)."""
 
         def moments(x):
@@ -58,6 +59,6 @@ class ExponentialFamily(AbstractModel):
             return gradient @ gradient.T, laplacian + base
 
         with jax.enable_x64(True):
-            A, v = jax.vmap(moments)(jnp.asarray(np.asarray(x, np.float64)))
+            A, v = jax.vmap(moments)(jnp.asarray(np.asarray(read(x), np.float64)))
             theta = np.linalg.lstsq(np.asarray(A.mean(0)), -np.asarray(v.mean(0)), rcond=None)[0]
         return moved(self, theta=theta)

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Tree
-from ..params import POSITIVE, Marked, as_float, as_function, is_marked
+from ..constraints import PositiveDefinite, Simplex
+from ..params import POSITIVE, REAL, SCALE, Marked, as_float, as_function, check_value, is_marked
 from ._family import AbstractFamily, AbstractModel
 
 
@@ -17,7 +18,7 @@ class FromLogDensity(AbstractModel):
     """The model log p = fn(params, x); made by `from_log_density`."""
 
     fn: Callable = eqx.field(converter=as_function)
-    params: Tree = eqx.field(metadata={"alias": ""})
+    params: Tree = eqx.field(metadata={"nameless": True})
 
     def log_density(self, x):
         return self.fn(self.params, x)
@@ -48,7 +49,7 @@ class FromNumPyro(AbstractFamily):
     """The model log p = distribution(**params).log_prob(x); made by `from_numpyro`."""
 
     distribution: Callable = eqx.field(static=True)
-    params: dict[str, Any] = eqx.field(metadata={"alias": ""})
+    params: dict[str, Any] = eqx.field(metadata={"nameless": True})
 
     def log_density(self, x):
         distribution = self.distribution(**self.params)
@@ -58,14 +59,15 @@ class FromNumPyro(AbstractFamily):
     def draw(self, key, n):
         return self.distribution(**self.params).sample(key, (n,)).reshape(n, -1)
 
-    def start(self, x):
+    def place(self, x):
         return self
 
 
 def from_numpyro(distribution: Callable, params: Mapping[str, Any]) -> FromNumPyro:
     """A model from a continuous NumPyro distribution.
 
-    Parameters that NumPyro declares positive are marked so; every parameter is free unless marked `ms.fixed`.
+    Constraints that NumPyro declares (positive, Cholesky factor, simplex, …) are kept; every parameter is free unless
+    marked `ms.fixed`.
 
     Args:
         distribution: the class, such as `numpyro.distributions.StudentT`.
@@ -76,18 +78,28 @@ def from_numpyro(distribution: Callable, params: Mapping[str, Any]) -> FromNumPy
     >>> ms.params.names(model)
     ('loc', 'scale')
     """
-    model = FromNumPyro(distribution, {name: _constrained(distribution, name, v) for name, v in params.items()})
-    support = getattr(distribution, "support", None)
-    if getattr(support, "is_discrete", False):
+    values = {name: value.value if is_marked(value) else value for name, value in params.items()}
+    instance = distribution(**values)
+    if instance.support.is_discrete:
         raise TypeError(f"{distribution.__name__} is discrete, and the discrepancies here need continuous data.")
-    return model
+    return FromNumPyro(
+        distribution, {name: _constrained(name, value, instance.arg_constraints) for name, value in params.items()}
+    )
 
 
-def _constrained(distribution: Callable, name: str, value: Any) -> Any:
+def _constrained(name: str, value: Any, declared: Mapping[str, Any]) -> Any:
+    """A parameter with the mark that NumPyro's own constraint on it amounts to, unless its user marked it."""
     from numpyro.distributions import constraints
 
-    declared = getattr(distribution, "arg_constraints", {}).get(name)
-    value = _numbers_to_arrays(value)
-    if declared is constraints.positive and not is_marked(value):
-        return Marked(value, POSITIVE)
-    return value
+    if is_marked(value) or name not in declared:
+        return value
+    constraint = getattr(declared[name], "base_constraint", declared[name])
+    known = [
+        (constraints.positive, POSITIVE),
+        (constraints.lower_cholesky, SCALE),
+        (constraints.positive_definite, PositiveDefinite()),
+        (constraints.simplex, Simplex()),
+    ]
+    mark = next((ours for theirs, ours in known if theirs is constraint), REAL)
+    check_value(f"from_numpyro: {name}", as_float(value), mark)
+    return as_float(value) if mark is REAL else Marked(as_float(value), mark)

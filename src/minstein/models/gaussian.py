@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..params import SCALE, parameter
+from ..constraints import PositiveDefinite
+from ..params import SCALE, as_float, check_value, parameter
 from ._family import AbstractFamily, check_fields, dimension, median_and_mad, moved, scale_like, spread, standardised
 
 
@@ -31,6 +32,7 @@ class Gaussian(AbstractFamily):
     @classmethod
     def from_covariance(cls, mean: Any, covariance: Any) -> "Gaussian":
         """The normal distribution with this mean and covariance matrix."""
+        check_value("Gaussian.from_covariance: covariance", as_float(covariance), PositiveDefinite())
         return cls(mean, np.linalg.cholesky(covariance))
 
     def log_density(self, x):
@@ -41,6 +43,6 @@ class Gaussian(AbstractFamily):
         z = jax.random.normal(key, (n, dimension(self.loc, self.scale)))
         return spread(z, self.loc, self.scale)
 
-    def start(self, x):
+    def place(self, x):
         centre, deviation = median_and_mad(x)
         return moved(self, loc=centre, scale=scale_like(self.scale, deviation))

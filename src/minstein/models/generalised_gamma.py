@@ -39,5 +39,5 @@ class GeneralisedGamma(AbstractFamily):
         radius = jax.random.gamma(radius_key, d / self.power, (n, 1)) ** (1 / self.power)
         return jnp.reshape(self.loc, (-1,)) + direction * radius
 
-    def start(self, x):
+    def place(self, x):
         return moved(self, loc=between_data(x))

@@ -49,7 +49,7 @@ class StudentT(AbstractFamily):
         chi_square = 2 * jax.random.gamma(gamma_key, self.df / 2, (n, 1))
         return spread(z / jnp.sqrt(chi_square / self.df), self.loc, self.scale)
 
-    def start(self, x):
+    def place(self, x):
         centre, deviation = median_and_mad(x)
         quartile_ratio = 0.6744897501960817 / stdtrit(plain(self.df), 0.75)
         return moved(self, loc=centre, scale=scale_like(self.scale, deviation * quartile_ratio))

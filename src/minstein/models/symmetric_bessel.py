@@ -57,7 +57,7 @@ class SymmetricBessel(AbstractFamily):
         z = jax.random.normal(normal_key, (n, dimension(self.loc, self.scale)))
         return spread(z * jnp.sqrt(2 * jax.random.gamma(gamma_key, self.smoothness, (n, 1))), self.loc, self.scale)
 
-    def start(self, x):
+    def place(self, x):
         _, deviation = median_and_mad(x)
         scale = scale_like(self.scale, deviation / np.sqrt(2 * plain(self.smoothness)))
         return moved(self, loc=between_data(x), scale=scale)
