@@ -36,9 +36,11 @@ _MARKS = {type(None): "fixed", Entrywise: "positive", PositiveDefinite: "positiv
 
 
 def as_float(value: Any) -> Any:
-    """Python and NumPy numbers as float64 arrays; JAX arrays, tracers and marked leaves as they are."""
-    if isinstance(value, jax.Array | Marked):
+    """Python and NumPy numbers as float64 arrays; marked leaves and JAX arrays as they are, if not of integers."""
+    if is_marked(value) or (isinstance(value, jax.Array) and is_floating(value)):
         return value
+    if isinstance(value, jax.Array):
+        return value.astype(float)
     array = np.asarray(value)
     return array if array.dtype == np.float32 else array.astype(np.float64)
 
