@@ -44,6 +44,29 @@ def test_data(call, x, error, message):
         call(MODEL, x)
 
 
+def test_masked_data():
+    with pytest.raises(ValueError, match="masked array with 1 masked entries"):
+        KSD(MODEL, np.ma.masked_greater(with_entry(1e6), 1e5))
+    assert KSD(MODEL, np.ma.masked_greater(X, 1e5)) == KSD(MODEL, X)
+
+
+def test_other_precisions_and_byte_orders():
+    for dtype in (">f8", np.longdouble):
+        assert KSD(MODEL, X.astype(dtype)) == KSD(MODEL, X)
+    assert KSD(MODEL, X.astype(np.float16)).dtype == np.float32
+
+
+def test_a_product_of_matrix_kernels():
+    diagonal = ms.kernels.Diagonal([ms.kernels.IMQ(1.0)] * 2)
+    with pytest.raises(TypeError, match="one matrix kernel"):
+        ms.KSD(diagonal * ms.kernels.Separable(np.eye(2), ms.kernels.IMQ(1.0)))(MODEL, X)
+
+
+def test_one_stein_kernel_only():
+    with pytest.raises(TypeError, match="Only DKSD and KSD have a Stein kernel, got DSM"):
+        ms.stein_matrix(ms.SM(), MODEL, X)
+
+
 def test_one_observation():
     with pytest.raises(ValueError, match=r"at least 2 observations, got 1.*unbiased=False"):
         KSD(MODEL, X[:1])

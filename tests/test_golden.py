@@ -52,9 +52,7 @@ def case(request):
     return request.param
 
 
-@pytest.fixture(params=[plain, shipped], ids=["function", "family"], scope="module")
-def model(request, case):
-    return request.param(case)
+MODELS = pytest.mark.parametrize("make", [plain, shipped], ids=["function", "family"])
 
 
 @pytest.fixture(scope="module")
@@ -65,9 +63,9 @@ def diffusion(case):
     return ms.diffusions.of_model(lambda model, x: m(x, ms.params.theta(model)[:p]), moving=True)
 
 
-@pytest.mark.parametrize("statistic", ["u", "v"])
-def test_dksd(case, model, diffusion, statistic):
-    x, exact = np.array(case["x"]), case["outputs"]
+@pytest.mark.parametrize(("make", "statistic"), [(plain, "u"), (plain, "v"), (shipped, "u")])
+def test_dksd(case, make, diffusion, statistic):
+    x, exact, model = np.array(case["x"]), case["outputs"], make(case)
     dksd = ms.DKSD(kernel(case["kernel"]), diffusion, unbiased=statistic == "u")
     loss, gradient = ms.value_and_grad(dksd, model, x)
     agree(loss, exact[f"dksd_{statistic}"])
@@ -81,10 +79,11 @@ def test_stein_kernel_by_autodiff(case, diffusion):
     agree(ms.stein_matrix(dksd, plain(case), np.array(case["x"])), case["outputs"]["k0"])
 
 
-def test_dsm(case, model, diffusion):
+@MODELS
+def test_dsm(case, make, diffusion):
     if "dsm" not in case["outputs"]:
         pytest.skip("the diffusion depends on θ")
-    x, exact = np.array(case["x"]), case["outputs"]["dsm"]
+    x, exact, model = np.array(case["x"]), case["outputs"]["dsm"], make(case)
     dsm = ms.DSM(diffusion.at(model))
     loss, gradient = ms.value_and_grad(dsm, model, x)
     agree(loss, exact["loss"])

@@ -162,6 +162,29 @@ def test_a_product_without_reduction_falls_back_to_autodiff():
     np.testing.assert_allclose(ms.KSD(kernel)(student_t(2), x), product(student_t(2), x), rtol=1e-12)
 
 
+def test_functions_may_be_parts_of_kernels():
+    fn = lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2) / 8)
+    x, B = RNG.standard_normal((6, 2)), MATRIX[2]
+    pairs = [
+        (ms.kernels.IMQ(1.0) + fn, ms.kernels.IMQ(1.0) + ms.kernels.Gaussian(2.0)),
+        (ms.kernels.IMQ(1.0) * fn, ms.kernels.IMQ(1.0) * ms.kernels.Gaussian(2.0)),
+        (ms.kernels.Separable(B, fn), ms.kernels.Separable(B, ms.kernels.Gaussian(2.0))),
+    ]
+    for with_function, without in pairs:
+        np.testing.assert_allclose(ms.KSD(with_function)(student_t(2), x), ms.KSD(without)(student_t(2), x), rtol=1e-12)
+
+
+def test_a_function_without_derivatives_at_equal_points_is_fine_between_others():
+    """A Matérn kernel written with a norm has no derivative at x = y; the U-statistic never asks for it."""
+    scaled = lambda x, y: jnp.sqrt(5.0) * jnp.linalg.norm(x - y)
+    written = lambda x, y: (1 + scaled(x, y) + scaled(x, y) ** 2 / 3) * jnp.exp(-scaled(x, y))
+    x = RNG.standard_normal((6, 2))
+    loss = ms.KSD(ms.kernels.Matern(1.0))(student_t(2), x)
+    np.testing.assert_allclose(ms.KSD(written)(student_t(2), x), loss, rtol=1e-11)
+    with pytest.raises(ValueError, match="not twice differentiable, on some pair of observations"):
+        ms.KSD(written)(student_t(2), np.repeat(x, 2, axis=0))
+
+
 class TestLaws:
     x = RNG.standard_t(5, (40, 2))
     ksd = ms.KSD(ms.kernels.IMQ(1.0))
@@ -169,6 +192,11 @@ class TestLaws:
     def test_order_of_rows_does_not_matter(self):
         shuffled = self.x[RNG.permutation(40)]
         np.testing.assert_allclose(self.ksd(student_t(2), shuffled), self.ksd(student_t(2), self.x), rtol=1e-11)
+
+    def test_nor_does_a_far_outlier_in_the_first_row(self):
+        far = np.concatenate([[[1e9, -1e9]], RNG.standard_normal((140, 2))])
+        first, last = self.ksd(student_t(2), far), self.ksd(student_t(2), far[::-1])
+        np.testing.assert_allclose(first, last, rtol=1e-11)
 
     def test_a_constant_in_log_p_does_not_matter(self):
         log_p = lambda shift: ms.models.from_log_density(lambda p, x: -jnp.sum((x - p) ** 2) + shift, np.zeros(2))
@@ -268,3 +296,18 @@ class TestTransformations:
             jax.grad(lambda x: self.ksd(model, x))(jnp.asarray(self.x, jnp.float32))
         with pytest.raises(TypeError, match="not in x or in the kernel"):
             jax.grad(lambda c: ms.KSD(ms.kernels.IMQ(c))(model, jnp.asarray(self.x, jnp.float32)))(1.0)
+
+    def test_so_is_a_mixed_derivative(self):
+        """Of the gradient in θ, where the rule for the value itself is not asked."""
+        gradient = lambda x, c: jax.grad(lambda a: ms.KSD(ms.kernels.IMQ(c))(ms.models.Gaussian([a, a], 1.0), x))(0.1)
+        x = jnp.asarray(self.x, jnp.float32)
+        for argnum in (0, 1):
+            for mode in (jax.jacfwd, jax.jacrev):
+                with pytest.raises(TypeError, match="not in x or in the kernel"):
+                    mode(gradient, argnums=argnum)(x, 1.0)
+
+    def test_a_concrete_call_inside_jit(self):
+        model = ms.models.StudentT([0.1, -0.3], 1.2, 5.0)
+        x = self.x.astype(np.float32)
+        inside = jax.jit(lambda s: s + self.ksd(model, x))(1.0)
+        np.testing.assert_allclose(inside, 1 + self.ksd(model, x), rtol=1e-6)

@@ -335,6 +335,33 @@ def test_a_vector_of_the_wrong_length_is_refused(rebuild, size):
         rebuild(Gaussian(0.0, 1.0), jnp.ones(size))
 
 
+def test_marks_within_fixed_come_off_and_marks_on_marks_are_refused():
+    model = ms.models.from_log_density(
+        lambda p, x: -p["known"]["a"] * x[0] ** 2 + p["b"] * x[0],
+        {"known": ms.fixed({"a": ms.positive(1.0), "f": jnp.sin}), "b": 0.5},
+    )
+    assert names(model) == ("b",)
+    assert ms.SM()(model, np.array([1.0])) == pytest.approx((-2 + 0.5) ** 2 - 4)
+    with pytest.raises(TypeError, match="marked already"):
+        ms.positive(ms.fixed(1.0))
+
+
+def test_masks_and_integers_are_not_parameters():
+    mask = np.array([True, False])
+    model = ms.models.from_log_density(lambda p, x: -p["a"] * jnp.sum(x[p["mask"]] ** 2), {"a": 1.0, "mask": mask})
+    assert names(model) == ("a",)
+    assert ms.SM()(model, np.array([[1.0, 5.0]])) == 0.0
+    assert ms.fixed(mask).value.dtype == bool
+
+
+def test_every_mark_prints_itself():
+    marks = [ms.fixed(1.5), ms.positive(2.0), ms.simplex([0.5, 0.5]), ms.positive_definite(np.eye(2))]
+    assert [str(mark).partition("(")[0] for mark in marks] == ["fixed", "positive", "simplex", "positive_definite"]
+    normal = ms.models.from_numpyro(dist.MultivariateNormal, {"loc": np.zeros(2), "scale_tril": np.eye(2)})
+    assert "scale_tril" in repr(normal)
+    assert "Hutchinson" in repr(ms.SM(divergence=ms.Hutchinson(jax.random.key(0))))
+
+
 def test_nothing_free_is_an_empty_vector():
     model = Gaussian(ms.fixed(0.0), ms.fixed(1.0))
     assert theta(model).shape == (0,)

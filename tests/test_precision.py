@@ -59,6 +59,16 @@ def test_a_held_diffusion_keeps_its_digits():
     np.testing.assert_allclose(held(MODEL, X), here(MODEL, X), rtol=1e-14)
 
 
+def test_parameters_keep_their_digits():
+    """A loop of SciPy over unconstrained vectors loses nothing."""
+    vector = ms.params.theta(MODEL)
+    assert isinstance(vector, np.ndarray)
+    assert vector.tolist() == [0.1, 1 / 3, 1.2]
+    again = ms.params.from_real(MODEL, ms.params.to_real(MODEL))
+    np.testing.assert_allclose(KSD(again, X), KSD(MODEL, X), rtol=1e-14)
+    assert KSD(ms.params.with_theta(MODEL, vector), X) == KSD(MODEL, X)
+
+
 def test_samples_are_double():
     assert MODEL.sample(jax.random.key(0), 5).dtype == np.float64
 

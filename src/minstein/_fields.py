@@ -9,12 +9,12 @@ from ._types import Array, Field, MatrixField, Point
 
 
 def check(name: str, field: MatrixField, x: Point) -> MatrixField:
-    """The field, after checking that its value at x has one of the three shapes; (1,) and (1, 1) are scalars."""
+    """The field, after checking that its value at x has one of the three shapes; for d = 1 all are read as scalars."""
     d = x.shape[0]
-    shape = jax.eval_shape(field, x).shape
+    shape = jax.eval_shape(lambda x: jnp.asarray(field(x)), x).shape
     if shape not in ((), (d,), (d, d)):
         raise errors.bad_field(name, shape, d)
-    return (lambda x: jnp.reshape(field(x), ())) if d == 1 else field
+    return lambda x: jnp.reshape(jnp.asarray(field(x), jnp.result_type(x)), () if d == 1 else shape)
 
 
 def as_matrix(h: Field, d: int) -> Float[Array, "d d"]:

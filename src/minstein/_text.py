@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ._types import is_traced
@@ -16,7 +18,7 @@ def as_call(thing: Any) -> str:
 
 def value_text(value: Any) -> str:
     """A number to six digits, a small array in full, a large one by its shape, a function by its name."""
-    if hasattr(value, "dtype") and not is_traced(value):
+    if hasattr(value, "dtype") and not is_traced(value) and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         array = np.asarray(value)
         if array.ndim == 0:
             return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array)

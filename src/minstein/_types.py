@@ -1,4 +1,4 @@
-"""Shape annotations and the three protocols a user can implement."""
+"""Shape annotations, and the protocols of what a user may bring."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable

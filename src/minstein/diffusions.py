@@ -40,7 +40,7 @@ class Constant(AbstractDiffusion):
             )
 
     def at(self, model: LogDensity) -> MatrixField:
-        return lambda x: jnp.asarray(self.value, x.dtype)
+        return lambda x: jnp.asarray(self.value)
 
 
 class Pointwise(AbstractDiffusion):

@@ -11,15 +11,15 @@ from jaxtyping import Float
 
 from . import _fields, errors
 from ._text import as_call
-from ._types import Array, LogDensity, MatrixKernel, Scalar, is_traced
+from ._types import Array, LogDensity, Scalar, is_traced
 from .diagnose import explain
 from .diffusions import AbstractDiffusion, OfModel, as_diffusion
 from .divergence import AbstractDivergence, Exact
-from .kernels import AbstractKernel, Term
+from .kernels import AbstractKernel, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
 from .pairs import autodiff, pair_products, pair_sum
 from .pairs.forms import Features
-from .params import as_function, theta, unwrap, with_theta
+from .params import theta, unwrap, with_theta
 from .sample import Sample, read, run
 
 
@@ -75,14 +75,12 @@ class DKSD(AbstractDiscrepancy):
     -0.3042
     """
 
-    kernel: MatrixKernel
+    kernel: AbstractKernel
     diffusion: AbstractDiffusion
     unbiased: bool = eqx.field(static=True)
 
     def __init__(self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True):
-        if not callable(kernel):
-            raise TypeError(f"kernel must be a kernel or a function K(x, y), got {type(kernel).__name__}.")
-        self.kernel = kernel if isinstance(kernel, AbstractKernel) else as_function(kernel)
+        self.kernel = as_kernel(kernel)
         self.diffusion = as_diffusion(diffusion)
         self.unbiased = bool(unbiased)
 
@@ -98,18 +96,18 @@ class DKSD(AbstractDiscrepancy):
             return autodiff.pair_sum(k0, sample, with_diagonal=not self.unbiased) / self.pairs(sample)
         b, m = jax.vmap(lambda x: features(model, self.diffusion, x))(sample.x)
         phi = Features(_real(sample, b), _real(sample, m))
-        return pair_sum(terms, sample.x, phi, sample.n, with_diagonal=not self.unbiased) / self.pairs(sample)
+        return pair_sum(terms, sample, phi, with_diagonal=not self.unbiased) / self.pairs(sample)
 
     def information(self, model, sample):
         terms, t = self.terms(), score_tangents(model, self.diffusion, sample)
         if terms is None:
             return autodiff.pair_products(self.kernel, sample, t, with_diagonal=not self.unbiased) / self.pairs(sample)
         m = jnp.zeros((t.shape[0], t.shape[1]), t.dtype)
-        products = pair_products(terms, sample.x, Features(t, m), sample.n, with_diagonal=not self.unbiased)
+        products = pair_products(terms, sample, Features(t, m), with_diagonal=not self.unbiased)
         return products / self.pairs(sample)
 
     def terms(self) -> tuple[Term, ...] | None:
-        return self.kernel.terms() if isinstance(self.kernel, AbstractKernel) else None
+        return self.kernel.terms()
 
     def pairs(self, sample: Sample) -> Scalar:
         """The number of pairs in the mean."""
@@ -165,7 +163,7 @@ class DSM(AbstractDiscrepancy):
             return self.divergence.contribution(projected(x), v, x, row)
 
         rows, d = sample.x.shape
-        block = max(1, _HESSIAN_ENTRIES // d**2)
+        block = max(1, _ENTRIES // self.divergence.entries(d))
         if block >= rows:
             return jax.vmap(one)((jnp.arange(rows), sample.x))
         return jax.lax.map(one, (jnp.arange(rows), sample.x), batch_size=block)
@@ -186,7 +184,7 @@ def SM(*, divergence: AbstractDivergence | None = None) -> DSM:
     return DSM(divergence=divergence)
 
 
-_HESSIAN_ENTRIES = 1 << 20
+_ENTRIES = 1 << 20
 """Second derivatives that are in memory at once."""
 
 

@@ -19,12 +19,19 @@ class AbstractDivergence(eqx.Module):
         return as_call(self)
 
     @abc.abstractmethod
+    def entries(self, d: int) -> int:
+        """Derivatives that are in memory at once for one observation."""
+
+    @abc.abstractmethod
     def contribution(self, g: Point, v: Callable[[Point], Point], x: Point, row: Array) -> Scalar:
         """‖g‖² + 2∇·v at the point x, which is this row of the data."""
 
 
 class Exact(AbstractDivergence):
     """Every ∂ᵢvᵢ, by d derivatives along the coordinates."""
+
+    def entries(self, d):
+        return d**2
 
     def contribution(self, g, v, x, row):
         return jnp.vdot(g, g) + 2 * jnp.trace(jax.jacfwd(v)(x))
@@ -41,6 +48,9 @@ class Hutchinson(AbstractDivergence):
     key: PRNGKeyArray
     probes: int = eqx.field(static=True, default=1)
 
+    def entries(self, d):
+        return self.probes * d
+
     def contribution(self, g, v, x, row):
         slopes = jax.vmap(lambda e: jnp.vdot(e, jax.jvp(v, (x,), (e,))[1]))(_signs(self.key, row, self.probes, x))
         return jnp.vdot(g, g) + 2 * jnp.mean(slopes)
@@ -56,6 +66,9 @@ class Sliced(AbstractDivergence):
 
     key: PRNGKeyArray
     slices: int = eqx.field(static=True, default=1)
+
+    def entries(self, d):
+        return self.slices * d
 
     def contribution(self, g, v, x, row):
         along = lambda e: jnp.vdot(e, g) ** 2 + 2 * jnp.vdot(e, jax.jvp(v, (x,), (e,))[1])

@@ -40,6 +40,10 @@ def not_finite(bad: np.ndarray) -> ValueError:
     )
 
 
+def masked(count: int) -> ValueError:
+    return ValueError(f"x is a masked array with {count} masked entries. Drop those rows: np.ma.compress_rows(x).")
+
+
 def too_few(n: int) -> ValueError:
     return ValueError(
         f"A U-statistic of degree two needs at least 2 observations, got {n}. "
@@ -76,7 +80,8 @@ def bad_loss(value: float) -> ValueError:
         f"The discrepancy is {value} although every score is finite. "
         "Usual causes: (a) an observation exactly on a kink of log p, where score matching finds no second derivative: "
         "move the location a little; (b) overflow, when the data are enormous in units of the model's scale: "
-        "standardise x; (c) a kernel that is not finite on some pair of observations."
+        "standardise x; (c) a kernel that is not finite, or not twice differentiable, on some pair of observations, "
+        "such as two equal ones."
     )
 
 

@@ -55,7 +55,7 @@ class Quadratic(NamedTuple):
 
 
 def quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Quadratic:
-    """The coefficients of a loss that is quadratic in θ, in one pass over the pairs; its minimiser is −A⁻¹v/2.
+    """The coefficients of a loss that is quadratic in θ; its minimiser is −A⁻¹v/2 where A is positive definite.
 
     So is the loss of an exponential family under a θ-free kernel and diffusion, and of a Gaussian location.
 
@@ -74,9 +74,11 @@ def quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Qu
     return Quadratic(A, v, c)
 
 
-def stein_matrix(discrepancy: DKSD, model: LogDensity, x: Any) -> Any:
+def stein_matrix(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
     """The matrix k⁰(xᵢ, xⱼ), pair by pair by autodiff: for looking at few observations, not for sums over many."""
     x = read(x)
+    if not isinstance(discrepancy, DKSD):
+        raise TypeError(f"Only DKSD and KSD have a Stein kernel, got {type(discrepancy).__name__}.")
     return run(_stein_matrix, discrepancy, model, x)[: x.shape[0], : x.shape[0]]
 
 
@@ -105,8 +107,19 @@ def _value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, sample:
 
 
 def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
-    loss = loss_of_theta(discrepancy, model, sample)
-    return loss(theta(model)), jax.hessian(loss)(theta(model))
+    value, _, second = _taylor(loss_of_theta(discrepancy, model, sample), theta(model))
+    return value, second
+
+
+def _taylor(loss: Callable, vector: Array) -> tuple[Array, Array, Array]:
+    """Value, gradient and Hessian: the pairs are passed over once for the value and once for all tangents."""
+
+    def gradient_and_both(vector: Array) -> tuple[Array, tuple[Array, Array]]:
+        value, gradient = jax.value_and_grad(loss)(vector)
+        return gradient, (value, gradient)
+
+    second, (value, gradient) = jax.jacfwd(gradient_and_both, has_aux=True)(vector)
+    return value, gradient, second
 
 
 def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
@@ -114,12 +127,11 @@ def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sa
 
 
 def _quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, tuple, Array]:
-    """The Taylor coefficients at θ = 0, and what they predict for the loss at the model's own θ."""
+    """The Taylor coefficients at θ = 0, and what they predict for the loss at a θ that nothing distinguishes."""
     loss, here = loss_of_theta(discrepancy, model, sample), theta(model)
-    origin = jnp.zeros_like(here)
-    c, v = jax.value_and_grad(loss)(origin)
-    A = jax.hessian(loss)(origin) / 2
-    return loss(here), (A, v, c), here @ A @ here + v @ here + c
+    elsewhere = here + 1 + jnp.arange(here.size) / (1 + here.size)
+    c, v, H = _taylor(loss, jnp.zeros_like(here))
+    return loss(elsewhere), (H / 2, v, c), elsewhere @ H @ elsewhere / 2 + v @ elsewhere + c
 
 
 def _stein_matrix(discrepancy: DKSD, model: LogDensity, sample: Sample) -> Array:

@@ -1,7 +1,8 @@
 """The diffusion Stein operator S[g] = ⟨b, g⟩ + ⟨m, ∇g⟩ with b = mᵀ∇log p + ∇·m, and what follows from it.
 
-These are functions of single points, differentiated by JAX. The pair sums of the package are built from `features`;
-`stein_kernel` is the same kernel straight from its definition, and serves as the yardstick.
+These are functions of single points, plain JAX and in JAX's own precision: call them inside `jax.enable_x64(True)` for
+double. The pair sums of the package are built from `features`; `stein_kernel` is the same kernel straight from its
+definition, and serves as the yardstick.
 """
 
 from collections.abc import Callable

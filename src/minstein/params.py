@@ -4,6 +4,7 @@ A model is a pytree; its free floating-point leaves are θ. A leaf is marked wit
 `positive_definite`; the shipped families declare the constraint of each field instead, with `parameter`.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -32,15 +33,21 @@ class Marked(eqx.Module):
         return f"{_MARKS[type(self.constraint)]}({value_text(self.value)})"
 
 
-_MARKS = {type(None): "fixed", Entrywise: "positive", PositiveDefinite: "positive_definite", Simplex: "simplex"}
+_MARKS = {
+    type(None): "fixed",
+    Entrywise: "positive",
+    PositiveDefinite: "positive_definite",
+    Scale: "scale",
+    Simplex: "simplex",
+}
 
 
 def as_float(value: Any) -> Any:
     """Python and NumPy numbers as float64 arrays; marked leaves and JAX arrays as they are, if not of integers."""
     if is_marked(value) or (isinstance(value, jax.Array) and is_floating(value)):
         return value
-    if isinstance(value, jax.Array):
-        return value.astype(float)
+    if is_traced(value) or isinstance(value, jax.Array):
+        return jnp.asarray(value, float)
     array = np.asarray(value)
     return array if array.dtype == np.float32 else array.astype(np.float64)
 
@@ -52,6 +59,8 @@ def as_function(fn: Any) -> Any:
 
 
 def _mark(name: str, value: Any, constraint: AbstractConstraint) -> Marked:
+    if is_marked(value):
+        raise TypeError(f"{name} is marked already: {value}.")
     value = as_float(value)
     check_value(name, value, constraint)
     return Marked(value, constraint)
@@ -88,9 +97,7 @@ def fixed(value: Tree) -> Marked:
     >>> ms.params.names(ms.models.Gaussian(0.0, ms.fixed(2.0)))
     ('loc',)
     """
-    return Marked(
-        jax.tree.map(lambda leaf: as_float(leaf) if leaf is value or is_floating(leaf) else leaf, value), HELD
-    )
+    return Marked(jax.tree.map(lambda leaf: as_float(leaf) if is_floating(leaf) else leaf, value), HELD)
 
 
 def simplex(value: Any) -> Marked:
@@ -118,7 +125,7 @@ def unwrap(model: Tree) -> Tree:
     def take_off(node: Any) -> Any:
         if not is_marked(node):
             return node
-        return constant(node.value) if node.constraint is HELD else node.value
+        return constant(unwrap(node.value)) if node.constraint is HELD else node.value
 
     return jax.tree.map(take_off, model, is_leaf=is_marked)
 
@@ -200,13 +207,25 @@ def to_real(model: Tree) -> Theta:
 
 
 def from_real(model: Tree, eta: Theta) -> Tree:
-    """The model at an unconstrained vector: every constraint holds whatever the vector is."""
+    """The model at an unconstrained vector: every constraint holds, as far as floating-point numbers reach."""
     return _rebuild(model, eta, lambda constraint, part, shape: constraint.constrain(part, shape))
 
 
 def _vector(model: Tree, part: Callable) -> Theta:
-    parts = [part(leaf.constraint, jnp.asarray(leaf.value)) for leaf in _leaves(model) if leaf.constraint is not HELD]
-    return jnp.concatenate(parts) if parts else jnp.zeros(0)
+    free = [leaf for leaf in _leaves(model) if leaf.constraint is not HELD]
+    with _precision(model):
+        parts = [part(leaf.constraint, jnp.asarray(leaf.value)) for leaf in free]
+        return _plain(jnp.concatenate(parts) if parts else jnp.zeros(0))
+
+
+def _precision(tree: Tree) -> contextlib.AbstractContextManager:
+    """64-bit mode, unless JAX is tracing and the precision is settled."""
+    return contextlib.nullcontext() if is_traced(tree) else jax.enable_x64(True)
+
+
+def _plain(array: Array) -> Array:
+    """A NumPy array, which keeps its digits outside 64-bit mode, unless JAX is tracing."""
+    return array if is_traced(array) else np.asarray(array)
 
 
 def _rebuild(model: Tree, vector: Array, value: Callable) -> Tree:
@@ -220,7 +239,8 @@ def _rebuild(model: Tree, vector: Array, value: Callable) -> Tree:
             continue
         shape = np.shape(leaf.value)
         size = len(leaf.constraint.labels(shape))
-        new = value(leaf.constraint, vector[start : start + size], shape)
+        with _precision((model, vector)):
+            new = _plain(value(leaf.constraint, jnp.asarray(vector[start : start + size]), shape))
         rebuilt.append(Marked(new, node.constraint) if is_marked(node) else new)
         start += size
     return jax.tree.unflatten(treedef, rebuilt)

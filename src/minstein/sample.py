@@ -23,10 +23,14 @@ TILE = 256
 
 
 class Sample(eqx.Module):
-    """n observations as the rows of x, padded with copies of the first row up to a bucket size N ≥ n."""
+    """n observations as the rows of x, padded with copies of the first row up to a bucket size N ≥ n.
+
+    `centre` is their median: differences of coordinates keep more digits when it is subtracted first.
+    """
 
     x: Float[Array, "N d"]
     n: Int[Array, ""]
+    centre: Float[Array, " d"]
 
     @property
     def real(self) -> Bool[Array, " N"]:
@@ -41,6 +45,8 @@ class Sample(eqx.Module):
 
 def read(x: Any) -> Array:
     """Check the user's data and return them as an (n, d) floating-point array."""
+    if np.ma.is_masked(x):
+        raise errors.masked(int(np.ma.count_masked(x)))
     array = x if isinstance(x, jax.Array) else np.asarray(x)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise errors.not_floating(array.dtype)
@@ -54,7 +60,12 @@ def read(x: Any) -> Array:
         bad = np.asarray(~np.isfinite(np.asarray(array)).all(axis=1))
         if bad.any():
             raise errors.not_finite(bad)
-    return array if array.dtype.itemsize >= 4 else array.astype(np.float32)
+    return array if array.dtype in (np.float32, np.float64) and array.dtype.isnative else _standard(array)
+
+
+def _standard(array: Array) -> Array:
+    """Half, extended and byte-swapped precision as the nearest of the two that JAX computes in."""
+    return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)
 
 
 def bucket(n: int) -> int:
@@ -70,7 +81,7 @@ def pad(x: Array) -> Sample:
     n, d = x.shape
     xp = np if isinstance(x, np.ndarray) else jnp
     filler = xp.broadcast_to(x[:1], (bucket(n) - n, d))
-    return Sample(jnp.asarray(xp.concatenate([x, filler])), jnp.asarray(n))
+    return Sample(jnp.asarray(xp.concatenate([x, filler])), jnp.asarray(n), jnp.asarray(xp.median(x, axis=0)))
 
 
 def in_precision(tree: Tree, dtype: Any) -> Tree:
@@ -104,4 +115,4 @@ def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array) -> Tree:
         sample = pad(x)
         discrepancy, model = in_precision((discrepancy, model), sample.x.dtype)
         result = _compiled(compute, discrepancy, model, sample)
-        return jax.tree.map(np.asarray, result) if on_host else result
+        return jax.tree.map(np.asarray, result) if on_host and not is_traced(result) else result

@@ -54,10 +54,7 @@ def log_bessel_profile(v: Point, nu: Scalar) -> Scalar:
     """
     centre = jnp.all(v == 0)
     value = jnp.where(centre, _profile_at_centre(v, nu), _profile_off_centre(jnp.where(centre, 1, v), nu))
-    q = 2 * nu
-    whole = q == jnp.round(q)
-    odd = jnp.round(q) % 2 == 1
-    return value + _cusp(0, v, jnp.where(whole, jnp.where(odd, jnp.inf, q), jnp.ceil(q)))
+    return value + _cusp(0, v, _first_infinite(2 * nu, v, even=2 * nu))
 
 
 def _profile_at_centre(v: Point, nu: Scalar) -> Scalar:
@@ -113,13 +110,22 @@ def norm_power(v: Point, p: Scalar) -> Scalar:
     centre = u == 0
     off = jnp.where(centre, 1, u) ** (p / 2)
     even = jnp.where(p == 2, u, jnp.where(p == 4, u**2, jnp.where(p == 0, 1, 0)))
-    return jnp.where(centre, even, off) + _cusp(0, v, jnp.where(p == jnp.round(p), jnp.inf, jnp.ceil(p)))
+    return jnp.where(centre, even, off) + _cusp(0, v, _first_infinite(p, v, even=jnp.inf))
+
+
+def _first_infinite(q: Scalar, v: Point, *, even: Scalar | float) -> Scalar:
+    """The order from which derivatives of a function that behaves as r^q at the origin are infinite there.
+
+    On the line an odd whole q gives derivatives that jump, but are never infinite; an even one is up to the function.
+    """
+    odd = jnp.inf if v.shape[0] == 1 else q + 1
+    return jnp.where(q == jnp.round(q), jnp.where(jnp.round(q) % 2 == 1, odd, even), jnp.ceil(q))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _cusp(order: int, v: Point, infinite: Scalar) -> Scalar:
     """Zero, but with NaN at v = 0 for its derivatives from the order `infinite` on."""
-    return jnp.zeros((), v.dtype)
+    return jnp.sum(jnp.where(v == 0, 0.0, 0.0).astype(v.dtype))  # batched with v, which a constant would not be
 
 
 @_cusp.defjvp

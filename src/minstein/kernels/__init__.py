@@ -2,7 +2,9 @@
 
 from ._kernel import AbstractKernel as AbstractKernel
 from ._kernel import AbstractRadial as AbstractRadial
+from ._kernel import Function as Function
 from ._kernel import Term as Term
+from ._kernel import as_kernel as as_kernel
 from .algebra import Diagonal as Diagonal
 from .algebra import Elliptical as Elliptical
 from .algebra import Product as Product

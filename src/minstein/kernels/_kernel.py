@@ -1,7 +1,7 @@
 """What a kernel is, and the normal form in which the pair sum wants it.
 
 A matrix kernel is *reducible* when it is a sum of terms `w(x) w(y) κ(‖A(x − y)‖²) LLᵀ` with a radial profile κ; every
-kernel of the package is, but for products of kernels that do not share their A. The rest is evaluated by autodiff.
+kernel of the package is, but for products of kernels that are not radial. The rest is evaluated by autodiff.
 """
 
 import abc
@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from .._text import as_call
 from .._types import Array, Field, Point, Scalar
+from ..params import as_function
 
 
 class AbstractKernel(eqx.Module):
@@ -35,14 +36,33 @@ class AbstractKernel(eqx.Module):
     def __add__(self, other: "AbstractKernel") -> "AbstractKernel":
         from .algebra import Sum
 
-        return Sum((self, other))
+        return Sum((self, as_kernel(other)))
 
     def __mul__(self, other: Any) -> "AbstractKernel":
         from .algebra import Product, Scaled
 
-        return Product((self, other)) if isinstance(other, AbstractKernel) else Scaled(self, other)
+        return Product((self, as_kernel(other))) if callable(other) else Scaled(self, other)
 
     __rmul__ = __mul__
+
+
+class Function(AbstractKernel):
+    """A kernel that a user wrote as a function of two points."""
+
+    fn: Callable = eqx.field(converter=as_function)
+
+    def __call__(self, x: Point, y: Point) -> Array:
+        return self.fn(x, y)
+
+    def terms(self) -> None:
+        return None
+
+
+def as_kernel(kernel: Any) -> AbstractKernel:
+    """Read the user's argument: a kernel, or a function K(x, y)."""
+    if not callable(kernel):
+        raise TypeError(f"kernel must be a kernel or a function K(x, y), got {type(kernel).__name__}.")
+    return kernel if isinstance(kernel, AbstractKernel) else Function(kernel)
 
 
 class AbstractRadial(AbstractKernel):

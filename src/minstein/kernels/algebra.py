@@ -14,7 +14,7 @@ from jaxtyping import Float
 from .._fields import as_matrix
 from .._types import Array, Field, Point, is_traced
 from ..params import as_float, as_function
-from ._kernel import AbstractKernel, AbstractRadial, Term
+from ._kernel import AbstractKernel, AbstractRadial, Term, as_kernel
 from .radial import check_positive
 
 
@@ -46,7 +46,7 @@ class _Multiple(AbstractRadial):
 class Sum(AbstractKernel):
     """K₁ + K₂ + …, also written `k1 + k2`; scalar kernels among matrix kernels are read as kI."""
 
-    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=tuple)
+    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=lambda kernels: tuple(map(as_kernel, kernels)))
 
     def __call__(self, x: Point, y: Point) -> Field:
         values = [kernel(x, y) for kernel in self.kernels]
@@ -69,10 +69,15 @@ class Sum(AbstractKernel):
 class Product(AbstractKernel):
     """k₁ · k₂ · …, also written `k1 * k2`, of scalar kernels. Fast when all are radial."""
 
-    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=tuple)
+    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=lambda kernels: tuple(map(as_kernel, kernels)))
 
     def __call__(self, x: Point, y: Point) -> Field:
-        return reduce(operator.mul, (kernel(x, y) for kernel in self.kernels))
+        values = [kernel(x, y) for kernel in self.kernels]
+        if sum(jnp.ndim(value) > 0 for value in values) > 1:
+            raise TypeError(
+                "A product of kernels may have only one matrix kernel among them; the others must be scalar."
+            )
+        return reduce(operator.mul, values)
 
     def terms(self) -> tuple[Term, ...] | None:
         profiles = []
@@ -87,11 +92,11 @@ class Product(AbstractKernel):
 class Scaled(AbstractKernel):
     """a · K with a > 0, also written `a * k`."""
 
-    kernel: AbstractKernel
+    kernel: AbstractKernel = eqx.field(converter=as_kernel)
     factor: Any = eqx.field(converter=as_float)
 
     def __check_init__(self):
-        check_positive("Scaled", "factor", self.factor)
+        check_positive("Scaled", "factor", self.factor, advice="")
 
     def __call__(self, x: Point, y: Point) -> Field:
         return self.factor * self.kernel(x, y)
@@ -109,7 +114,7 @@ class Elliptical(AbstractKernel):
     """
 
     matrix: Any = eqx.field(converter=as_float)
-    kernel: AbstractKernel
+    kernel: AbstractKernel = eqx.field(converter=as_kernel)
 
     def __check_init__(self):
         if np.ndim(self.matrix) != 2:
@@ -137,11 +142,12 @@ class Tilted(AbstractKernel):
         weight: w, a function of one point that returns a scalar.
     """
 
-    kernel: AbstractKernel
+    kernel: AbstractKernel = eqx.field(converter=as_kernel)
     weight: Callable = eqx.field(converter=as_function)
 
     def __call__(self, x: Point, y: Point) -> Field:
-        return self.weight(x) * self.weight(y) * self.kernel(x, y)
+        w = lambda x: jnp.reshape(self.weight(x), ())
+        return w(x) * w(y) * self.kernel(x, y)
 
     def terms(self) -> tuple[Term, ...] | None:
         return _each(self.kernel, weight=lambda term: _product(self.weight, term.weight))
@@ -160,7 +166,7 @@ class Separable(AbstractKernel):
     factor: Any = eqx.field(repr=False)
 
     def __init__(self, B: Any, kernel: AbstractKernel):
-        self.B, self.kernel = as_float(B), kernel
+        self.B, self.kernel = as_float(B), as_kernel(kernel)
         self.factor = _psd_factor(self.B)
 
     def __call__(self, x: Point, y: Point) -> Float[Array, "r r"]:
@@ -182,7 +188,7 @@ class Diagonal(AbstractKernel):
     weights: Any
 
     def __init__(self, kernels: Any, weights: Any = None):
-        self.kernels = tuple(kernels)
+        self.kernels = tuple(map(as_kernel, kernels))
         self.weights = as_float(np.ones(len(self.kernels)) if weights is None else weights)
         if np.shape(self.weights) != (len(self.kernels),):
             count = len(self.kernels)
@@ -232,7 +238,7 @@ def _psd_factor(B: Any) -> Any:
     matrix = np.asarray(B, np.float64)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ValueError(f"Separable: B must have shape (d, d), got {matrix.shape}.")
-    if not np.allclose(matrix, matrix.T, rtol=1e-12, atol=0):
+    if not np.allclose(matrix, matrix.T, rtol=0, atol=1e-12 * np.abs(matrix).max()):
         raise ValueError("Separable: B must be symmetric, because a kernel satisfies K(y, x) = K(x, y)ᵀ.")
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     if values[0] < -1e-12 * max(values[-1], 0) or values[-1] <= 0:

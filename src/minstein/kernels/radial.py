@@ -13,13 +13,13 @@ from ..params import as_float
 from ._kernel import AbstractRadial
 
 
-def check_positive(owner: str, name: str, value: Any) -> None:
+def check_positive(owner: str, name: str, value: Any, *, advice: str = " Try kernels.median_heuristic(x).") -> None:
     """Refuse a kernel parameter that is not one positive finite number."""
     if is_traced(value):
         return
     if np.ndim(value) != 0 or not 0 < float(value) < math.inf:
         got = f"{float(value):g}" if np.ndim(value) == 0 else f"an array of shape {np.shape(value)}"
-        raise ValueError(f"{owner}: {name} must be a positive number, got {got}. Try kernels.median_heuristic(x).")
+        raise ValueError(f"{owner}: {name} must be a positive number, got {got}.{advice}")
 
 
 def _power(v: Array, p: float) -> Array:
@@ -118,7 +118,7 @@ class RationalQuadratic(AbstractRadial):
 
     def __check_init__(self):
         check_positive("RationalQuadratic", "lengthscale", self.lengthscale)
-        check_positive("RationalQuadratic", "alpha", self.alpha)
+        check_positive("RationalQuadratic", "alpha", self.alpha, advice="")
 
     def profile(self, u):
         slope = 0.5 / self.lengthscale**2

@@ -131,12 +131,14 @@ def scale_like(template: Any, deviation: Float[Array, " d"]) -> Array:
 
 
 def moved(model: Any, **values: Array) -> Any:
-    """The model with new parameter values; marks stay, and a parameter marked fixed keeps its value."""
+    """The model with new parameter values; marks stay, and what a mark forbids keeps its old value."""
     for name, value in values.items():
         old = getattr(model, name)
-        if is_marked(old) and old.constraint is None:
-            continue
+        if np.size(value) != np.size(plain(old)):
+            raise ValueError(f"x has {np.size(value)} coordinates, but the model's {name} has {np.size(plain(old))}.")
         shaped = np.reshape(value, np.shape(plain(old)))
+        if is_marked(old) and (old.constraint is None or old.constraint.check(shaped) is not None):
+            continue
         new = eqx.tree_at(lambda mark: mark.value, old, shaped) if is_marked(old) else shaped
         model = eqx.tree_at(lambda m, name=name: getattr(m, name), model, new, is_leaf=is_marked)
     return model

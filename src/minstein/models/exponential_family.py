@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from .._types import Array
-from ..params import as_function, parameter
+from ..params import as_function, parameter, unwrap
 from ..sample import read
 from ._family import AbstractModel, moved
 from .mcmc import nuts
@@ -50,12 +50,13 @@ class ExponentialFamily(AbstractModel):
 
     def start(self, x: Any) -> "ExponentialFamily":
         """The family at its score-matching estimate, −A⁻¹v with A = mean ∇T∇Tᵀ and v = mean(∇T∇b + ΔT)."""
+        family = unwrap(self)
 
         def moments(x):
-            statistic = lambda x: jnp.ravel(jnp.asarray(self.statistic(x)))
+            statistic = lambda x: jnp.ravel(jnp.asarray(family.statistic(x)))
             gradient = jax.jacfwd(statistic)(x)
             laplacian = jnp.trace(jax.jacfwd(jax.jacrev(statistic))(x), axis1=1, axis2=2)
-            base = 0.0 if self.base is None else gradient @ jax.grad(self.base)(x)
+            base = 0.0 if family.base is None else gradient @ jax.grad(family.base)(x)
             return gradient @ gradient.T, laplacian + base
 
         with jax.enable_x64(True):

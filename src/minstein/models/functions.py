@@ -6,11 +6,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from .._types import Tree
 from ..constraints import PositiveDefinite, Simplex
-from ..params import POSITIVE, REAL, SCALE, Marked, as_float, as_function, check_value, is_marked
+from ..params import POSITIVE, REAL, SCALE, Marked, as_float, as_function, check_value, is_floating, is_marked
 from ._family import AbstractFamily, AbstractModel
 
 
@@ -42,7 +41,7 @@ def from_log_density(fn: Callable, params: Tree) -> FromLogDensity:
 
 
 def _numbers_to_arrays(leaf: Any) -> Any:
-    return as_float(leaf) if isinstance(leaf, float | np.floating | np.ndarray) else leaf
+    return as_float(leaf) if is_floating(leaf) else leaf
 
 
 class FromNumPyro(AbstractFamily):
@@ -60,14 +59,15 @@ class FromNumPyro(AbstractFamily):
         return self.distribution(**self.params).sample(key, (n,)).reshape(n, -1)
 
     def place(self, x):
+        """NumPyro does not say where its distributions lie on data, so a fit begins at the parameters given."""
         return self
 
 
 def from_numpyro(distribution: Callable, params: Mapping[str, Any]) -> FromNumPyro:
     """A model from a continuous NumPyro distribution.
 
-    Constraints that NumPyro declares (positive, Cholesky factor, simplex, …) are kept; every parameter is free unless
-    marked `ms.fixed`.
+    Parameters that NumPyro declares as positive, a Cholesky factor, positive definite or a simplex are marked so; every
+    parameter is free unless marked `ms.fixed`.
 
     Args:
         distribution: the class, such as `numpyro.distributions.StudentT`.

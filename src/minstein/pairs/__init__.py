@@ -14,6 +14,7 @@ from jax.custom_derivatives import SymbolicZero
 from .. import errors
 from .._types import Array, Scalar, Tree
 from ..kernels import AbstractRadial, Term
+from ..sample import Sample
 from . import tiles
 from .forms import AbstractForm, Features
 from .reduce import reduced
@@ -25,6 +26,7 @@ def apply(form: AbstractForm, kernel: AbstractRadial, phi: Features, n: Array) -
     `custom_linear_solve` is the transformation that says so and can be batched; nothing is solved here. It wants its
     argument as one array.
     """
+    form, kernel = _held((form, kernel))
     r = phi.t.shape[1]
 
     def unpacked(flat: Array) -> Features:
@@ -34,6 +36,19 @@ def apply(form: AbstractForm, kernel: AbstractRadial, phi: Features, n: Array) -
         return _packed(tiles.apply(form, kernel, unpacked(flat), n))
 
     return unpacked(lax.custom_linear_solve(lambda psi: psi, _packed(phi), solve, symmetric=True))
+
+
+@jax.custom_jvp
+def _held(tree: Tree) -> Tree:
+    """The tree itself, refusing to be differentiated: `custom_linear_solve` would drop such derivatives silently."""
+    return tree
+
+
+@partial(_held.defjvp, symbolic_zeros=True)
+def _held_jvp(primals, tangents):
+    if not all(map(_is_zero, jax.tree.leaves(tangents, is_leaf=_is_zero))):
+        raise errors.no_gradient_in_data()
+    return primals[0], tangents[0]
 
 
 def _packed(phi: Features) -> Array:
@@ -55,7 +70,7 @@ def quadratic_form(held: Tree, phi: Features) -> Scalar:
 def _quadratic_form_jvp(primals, tangents):
     (form, kernel, n), phi = primals
     dheld, dphi = tangents
-    if not all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(dheld, is_leaf=_is_zero)):
+    if not all(map(_is_zero, jax.tree.leaves(dheld, is_leaf=_is_zero))):
         raise errors.no_gradient_in_data()
     psi = apply(form, kernel, phi, n)
     moving = [(a, b) for a, b in zip(psi, dphi, strict=True) if not _is_zero(b)]
@@ -66,25 +81,25 @@ def _is_zero(leaf: object) -> bool:
     return isinstance(leaf, SymbolicZero)
 
 
-def pair_sum(terms: tuple[Term, ...], x: Array, phi: Features, n: Array, *, with_diagonal: bool) -> Scalar:
+def pair_sum(terms: tuple[Term, ...], sample: Sample, phi: Features, *, with_diagonal: bool) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), or the sum over all i and j, for a kernel given by its terms."""
-    total = jnp.zeros((), x.dtype)
+    total = jnp.zeros((), sample.x.dtype)
     for term in terms:
-        form, features = reduced(term, x, phi)
-        total += quadratic_form((form, term.profile, n), features)
+        form, features = reduced(term, sample, phi)
+        total += quadratic_form((form, term.profile, sample.n), features)
         if with_diagonal:
             total += inner(features, _diagonal(form, term.profile, features))
     return total
 
 
-def pair_products(terms: tuple[Term, ...], x: Array, phis: Features, n: Array, *, with_diagonal: bool) -> Array:
+def pair_products(terms: tuple[Term, ...], sample: Sample, phis: Features, *, with_diagonal: bool) -> Array:
     """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
     count = phis.t.shape[0]
-    total = jnp.zeros((count, count), x.dtype)
+    total = jnp.zeros((count, count), sample.x.dtype)
     for term in terms:
-        form = reduced(term, x, jax.tree.map(lambda part: part[0], phis))[0]
-        features = jax.vmap(lambda phi, term=term: reduced(term, x, phi)[1])(phis)
-        fields = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, n))(features)
+        form = reduced(term, sample, jax.tree.map(lambda part: part[0], phis))[0]
+        features = jax.vmap(lambda phi, term=term: reduced(term, sample, phi)[1])(phis)
+        fields = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.n))(features)
         if with_diagonal:
             fields = jax.tree.map(jnp.add, fields, _diagonal(form, term.profile, features))
         total += sum(a.reshape(count, -1) @ b.reshape(count, -1).T for a, b in zip(features, fields, strict=True))

@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
 
 from .._types import Array
 from ..kernels import Term
+from ..sample import Sample
 from .forms import AbstractForm, Columns, Features, Full, Multiple
 
 
-def reduced(term: Term, x: Float[Array, "n d"], phi: Features) -> tuple[AbstractForm, Features]:
+def reduced(term: Term, sample: Sample, phi: Features) -> tuple[AbstractForm, Features]:
     """The form of a term, and φ rewritten for it. Linear in φ, so that it serves tangents of φ as well."""
-    z = x - jnp.mean(x, axis=0)
+    x, z = sample.x, sample.x - sample.centre
     phi = phi if term.weight is None else _weighted(term.weight, x, phi)
     A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
     z = z if term.whiten is None else z @ A.T
@@ -35,14 +35,14 @@ def reduced(term: Term, x: Float[Array, "n d"], phi: Features) -> tuple[Abstract
 
 def _weighted(weight: Callable, x: Array, phi: Features) -> Features:
     """Features for the diffusion w m: t becomes w t + mᵀ∇w."""
-    w, dw = jax.vmap(jax.value_and_grad(weight))(x)
+    w, dw = jax.vmap(jax.value_and_grad(lambda x: jnp.reshape(weight(x), ())))(x)
     along = jnp.einsum("njr,nj->nr", phi.m, dw) if phi.m.ndim == 3 else phi.m.reshape(len(x), -1) * dw
     return Features(w[:, None] * phi.t + along, w.reshape((-1,) + (1,) * (phi.m.ndim - 1)) * phi.m)
 
 
 def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractForm, Features]:
     """m = h A L, one number a point."""
-    if term.is_radial or (term.is_scalar and term.whiten is None):
+    if term.is_scalar and term.whiten is None:
         return Multiple(z, None, jnp.asarray(z.shape[1], z.dtype)), phi
     C = _mixed(term, A)
     return Multiple(z, z @ C, jnp.sum(C**2)), Features(_mixed(term, phi.t), phi.m)
