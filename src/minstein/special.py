@@ -1,9 +1,12 @@
 """Special functions with the derivatives that models need: log K_ν, log r^ν K_ν and ‖v‖^p."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Float
 
@@ -72,11 +75,12 @@ def _profile_off_centre(v: Point, nu: Scalar) -> Scalar:
     return nu * jnp.log(r) + _log_scaled_k(nu, r) - r
 
 
-@_profile_off_centre.defjvp
+@partial(_profile_off_centre.defjvp, symbolic_zeros=True)
 def _profile_off_centre_jvp(primals, tangents):
     (v, nu), (dv, dnu) = primals, tangents
-    tangent = -_profile_slope(v, nu) * jnp.vdot(v, dv) + _profile_in_order(v, nu) * dnu
-    return _profile_off_centre(v, nu), tangent
+    in_v = lambda: -_profile_slope(v, nu) * jnp.vdot(v, dv)
+    in_order = lambda: _profile_in_order(v, nu) * dnu
+    return _profile_off_centre(v, nu), _tangent(v, (dv, in_v), (dnu, in_order))
 
 
 @jax.custom_jvp
@@ -86,12 +90,18 @@ def _profile_slope(v: Point, nu: Scalar) -> Scalar:
     return jnp.exp(_log_scaled_k(nu - 1, r) - _log_scaled_k(nu, r)) / r
 
 
-@_profile_slope.defjvp
+@partial(_profile_slope.defjvp, symbolic_zeros=True)
 def _profile_slope_jvp(primals, tangents):
     (v, nu), (dv, dnu) = primals, tangents
     slope = _profile_slope(v, nu)
-    along = (slope - _profile_slope(v, nu - 1)) * jnp.vdot(v, dv)
-    return slope, slope * (along + (_profile_in_order(v, nu - 1) - _profile_in_order(v, nu)) * dnu)
+    in_v = lambda: slope * (slope - _profile_slope(v, nu - 1)) * jnp.vdot(v, dv)
+    in_order = lambda: slope * (_profile_in_order(v, nu - 1) - _profile_in_order(v, nu)) * dnu
+    return slope, _tangent(v, (dv, in_v), (dnu, in_order))
+
+
+def _tangent(v: Point, *parts: tuple[Any, Callable[[], Scalar]]) -> Scalar:
+    """The sum of the parts whose tangent is not zero; the others, which cost a compiler dearly, are not evaluated."""
+    return sum((part() for tangent, part in parts if not isinstance(tangent, SymbolicZero)), jnp.zeros((), v.dtype))
 
 
 def _profile_in_order(v: Point, nu: Scalar) -> Scalar:
@@ -119,7 +129,8 @@ def _first_infinite(q: Scalar, v: Point, *, even: Scalar | float) -> Scalar:
     On the line an odd whole q gives derivatives that jump, but are never infinite; an even one is up to the function.
     """
     odd = jnp.inf if v.shape[0] == 1 else q + 1
-    return jnp.where(q == jnp.round(q), jnp.where(jnp.round(q) % 2 == 1, odd, even), jnp.ceil(q))
+    order = jnp.where(q == jnp.round(q), jnp.where(jnp.round(q) % 2 == 1, odd, even), jnp.ceil(q))
+    return jax.lax.stop_gradient(order)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))

@@ -165,7 +165,7 @@ class Separable(AbstractKernel):
     kernel: AbstractKernel
     factor: Any = eqx.field(repr=False)
 
-    def __init__(self, B: Any, kernel: AbstractKernel):
+    def __init__(self, B: Any, kernel: Any):
         self.B, self.kernel = as_float(B), as_kernel(kernel)
         self.factor = _psd_factor(self.B)
 

@@ -16,11 +16,11 @@ from .._types import Array, Scalar, Tree
 from ..kernels import AbstractRadial, Term
 from ..sample import Sample
 from . import tiles
-from .forms import AbstractForm, Features
+from .forms import AbstractFactored, AbstractForm, Features, Full
 from .reduce import reduced
 
 
-def apply(form: AbstractForm, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+def apply(form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
     """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again.
 
     `custom_linear_solve` is the transformation that says so and can be batched; nothing is solved here. It wants its

@@ -42,8 +42,8 @@ class Tile(NamedTuple):
         return Tile(*(part.T for part in self))
 
 
-_DIFFERENCES = 16
-"""Up to this dimension distances come from differences, exact for any spread of the data, at no cost."""
+_DIFFERENCES = 8
+"""Up to this dimension distances come from differences, exact for any spread of the data, at little cost."""
 
 
 def square_distances(a: Float[Array, "a e"], b: Float[Array, "b e"]) -> Float[Array, "a b"]:
@@ -62,15 +62,28 @@ class AbstractForm(eqx.Module):
         """Per-row arrays that the form needs on a tile; a mapping whose entry 'z' gives the distances."""
 
     @abc.abstractmethod
-    def fields(self, tile: Tile, target: Tree, source: Tree, phi: Features) -> Features:
-        """Σⱼ G_ij φⱼ at the targets, over the sources of one tile."""
-
-    @abc.abstractmethod
     def diagonal(self, k: Any, c1: Any, phi: Features) -> Features:
         """G_ii φᵢ at every point, from κ(0) and 2κ′(0)."""
 
 
-class Multiple(AbstractForm):
+class AbstractFactored(AbstractForm):
+    """A form whose G φ is Σ_q W_q S_q put together point by point: weights of pairs times sources, one column each.
+
+    Every W_q is symmetric in i and j, so one tile of it serves both of its sides.
+    """
+
+    @abc.abstractmethod
+    def weights(self, tile: Tile, at_i: Tree, at_j: Tree) -> tuple[Float[Array, "a b"], ...]: ...
+
+    @abc.abstractmethod
+    def sources(self, phi: Features) -> tuple[Float[Array, "n c"], ...]: ...
+
+    @abc.abstractmethod
+    def gathered(self, sums: tuple[Float[Array, "n c"], ...]) -> Features:
+        """G φ from the sums W_q S_q."""
+
+
+class Multiple(AbstractFactored):
     """m = h C with one number h a point: y = Cᵀz and w = ‖C‖² are all that is needed of C."""
 
     z: Float[Array, "n e"]
@@ -81,20 +94,29 @@ class Multiple(AbstractForm):
     def points(self):
         return {"z": self.z} if self.y is None else {"z": self.z, "y": self.y}
 
-    def fields(self, tile, target, source, phi):
-        yi, yj = target.get("y", target["z"]), source.get("y", source["z"])
-        r, h = yi.shape[1], phi.m[:, None]
-        square = tile.u if self.y is None else square_distances(yi, yj)
-        sums = tile.c1 @ jnp.concatenate([h * yj, phi.t, jnp.sum(yj * phi.t, 1, keepdims=True), h], 1)
-        F = tile.k @ phi.t - yi * sums[:, -1:] + sums[:, :r]
-        J = jnp.sum(yi * sums[:, r : 2 * r], 1) - sums[:, 2 * r] - (self.w * tile.c1 + tile.c2 * square) @ phi.m
-        return Features(F, J)
+    @property
+    def _y(self):
+        return self.z if self.y is None else self.y
+
+    def weights(self, tile, at_i, at_j):
+        square = tile.u if self.y is None else square_distances(at_i["y"], at_j["y"])
+        return tile.k, tile.c1, self.w * tile.c1 + tile.c2 * square
+
+    def sources(self, phi):
+        y, t, h = self._y, phi.t, phi.m[:, None]
+        return t, jnp.concatenate([h * y, t, jnp.sum(y * t, 1, keepdims=True), h], 1), h
+
+    def gathered(self, sums):
+        kt, c1, second = sums
+        y, r = self._y, self._y.shape[1]
+        F = kt - y * c1[:, -1:] + c1[:, :r]
+        return Features(F, jnp.sum(y * c1[:, r : 2 * r], 1) - c1[:, 2 * r] - second[:, 0])
 
     def diagonal(self, k, c1, phi):
         return Features(k * phi.t, -self.w * c1 * phi.m)
 
 
-class Columns(AbstractForm):
+class Columns(AbstractFactored):
     """m = C diag(h) with a vector h a point: y = Cᵀz and the squared lengths w of C's columns are needed."""
 
     z: Float[Array, "n e"]
@@ -105,27 +127,36 @@ class Columns(AbstractForm):
     def points(self):
         return {"z": self.z, "y": self.y}
 
-    def fields(self, tile, target, source, phi):
-        y, yj, t, h = target["y"], source["y"], phi.t, phi.m
-        hc, yhc, tc, ytc = jnp.split(tile.c1 @ jnp.concatenate([h, yj * h, t, yj * t], 1), 4, axis=1)
-        F = tile.k @ t - y * hc + yhc
-        J = y * tc - ytc - self.w * hc - self._second(tile, y, yj, h)
-        return Features(F, J)
+    def weights(self, tile, at_i, at_j):
+        y, yj = at_i["y"], at_j["y"]
+        if y.shape[1] > _DIFFERENCES:
+            return tile.k, tile.c1, tile.c2
+        return tile.k, tile.c1, *(tile.c2 * (y[:, r, None] - yj[None, :, r]) ** 2 for r in range(y.shape[1]))
 
-    def _second(self, tile: Tile, y: Array, yj: Array, h: Array) -> Array:
-        """Σⱼ c2 (y − yⱼ)² hⱼ, coordinate by coordinate; squares are expanded only where that is much cheaper."""
-        if y.shape[1] <= _DIFFERENCES:
-            column = lambda r: (tile.c2 * (y[:, r, None] - yj[None, :, r]) ** 2) @ h[:, r]
-            return jnp.stack([column(r) for r in range(y.shape[1])], 1)
-        a, b, c = jnp.split(tile.c2 @ jnp.concatenate([h, yj * h, yj**2 * h], 1), 3, axis=1)
-        return y**2 * a - 2 * y * b + c
+    def sources(self, phi):
+        y, t, h = self.y, phi.t, phi.m
+        first = t, jnp.concatenate([h, y * h, t, y * t], 1)
+        if y.shape[1] > _DIFFERENCES:
+            return *first, jnp.concatenate([h, y * h, y**2 * h], 1)
+        return *first, *(h[:, r : r + 1] for r in range(y.shape[1]))
+
+    def gathered(self, sums):
+        kt, c1, *second = sums
+        y = self.y
+        hc, yhc, tc, ytc = jnp.split(c1, 4, axis=1)
+        if y.shape[1] > _DIFFERENCES:
+            a, b, c = jnp.split(second[0], 3, axis=1)
+            second = y**2 * a - 2 * y * b + c
+        else:
+            second = jnp.concatenate(second, 1)
+        return Features(kt - y * hc + yhc, y * tc - ytc - self.w * hc - second)
 
     def diagonal(self, k, c1, phi):
         return Features(k * phi.t, -self.w * c1 * phi.m)
 
 
 class Full(AbstractForm):
-    """m a matrix of shape (e, r) at each point."""
+    """m a matrix of shape (e, r) at each point; here targets and sources do not come apart into columns."""
 
     z: Float[Array, "n e"]
 
@@ -133,7 +164,8 @@ class Full(AbstractForm):
     def points(self):
         return {"z": self.z}
 
-    def fields(self, tile, target, source, phi):
+    def fields(self, tile: Tile, target: Tree, source: Tree, phi: Features) -> Features:
+        """Σⱼ G_ij φⱼ at the targets, over the sources of one tile."""
         z, zj = target["z"], source["z"]
         offset = jnp.einsum("ja,jar->jr", zj, phi.m)
         v = jnp.einsum("ia,jar->rij", z, phi.m) - offset.T[:, None, :]

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 from .._types import Array
 from ..kernels import Term
 from ..sample import Sample
-from .forms import AbstractForm, Columns, Features, Full, Multiple
+from .forms import AbstractFactored, Columns, Features, Full, Multiple
 
 
-def reduced(term: Term, sample: Sample, phi: Features) -> tuple[AbstractForm, Features]:
+def reduced(term: Term, sample: Sample, phi: Features) -> tuple[AbstractFactored | Full, Features]:
     """The form of a term, and φ rewritten for it. Linear in φ, so that it serves tangents of φ as well."""
     x, z = sample.x, sample.x - sample.centre
     phi = phi if term.weight is None else _weighted(term.weight, x, phi)
@@ -40,7 +40,7 @@ def _weighted(weight: Callable, x: Array, phi: Features) -> Features:
     return Features(w[:, None] * phi.t + along, w.reshape((-1,) + (1,) * (phi.m.ndim - 1)) * phi.m)
 
 
-def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractForm, Features]:
+def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractFactored | Full, Features]:
     """m = h A L, one number a point."""
     if term.is_scalar and term.whiten is None:
         return Multiple(z, None, jnp.asarray(z.shape[1], z.dtype)), phi
@@ -48,7 +48,7 @@ def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractFo
     return Multiple(z, z @ C, jnp.sum(C**2)), Features(_mixed(term, phi.t), phi.m)
 
 
-def _full(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractForm, Features]:
+def _full(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractFactored | Full, Features]:
     m = phi.m if term.whiten is None else jnp.einsum("ea,nar->ner", A, phi.m)
     return Full(z), Features(_mixed(term, phi.t), _mixed(term, m))
 

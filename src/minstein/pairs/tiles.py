@@ -1,5 +1,7 @@
 """G applied to features by symmetric tiles: every pair once, no n×n array, any number of right-hand sides by vmap."""
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,33 +10,57 @@ from jax import lax
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
 from ..sample import TILE
-from .forms import AbstractForm, Features, Tile, square_distances
+from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, square_distances
 
 
-def apply(form: AbstractForm, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+def apply(form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
     """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the first n points; the features of the others must be zero."""
-    rows = jax.tree.leaves(form.points)[0].shape[0]
+    if isinstance(form, AbstractFactored):
+        return form.gathered(_products(form, kernel, form.sources(phi), n))
+    return _fields(form, kernel, phi, n)
+
+
+def _fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+    """G φ for a form that wants targets and sources of each tile together."""
+
+    def body(i: Array, j: Array, psi: Features, b: int) -> Features:
+        at_i, at_j = _rows(form.points, i, b), _rows(form.points, j, b)
+        tile = _tile(kernel, at_i, at_j, i - j)
+        psi = _add_rows(psi, i, form.fields(tile, at_i, at_j, _rows(phi, j, b)))
+        other = form.fields(tile.T, at_j, at_i, _rows(phi, i, b))
+        return _add_rows(psi, j, jax.tree.map(lambda part: jnp.where(i == j, 0, part), other))
+
+    return _over_tiles(form, n, body, jax.tree.map(jnp.zeros_like, phi))
+
+
+def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array) -> tuple:
+    """W_q S_q for each q.
+
+    Sources are kept by rows and by columns, because XLA is slow at products with a transposed matrix: the tile (i, j)
+    adds W S_j to the rows i of one sum, and S_iᵀ W to the columns j of the other.
+    """
+    columns = tuple(source.T for source in sources)
+
+    def body(i: Array, j: Array, sums: tuple, b: int) -> tuple:
+        at_i, at_j = _rows(form.points, i, b), _rows(form.points, j, b)
+        weights = form.weights(_tile(kernel, at_i, at_j, i - j), at_i, at_j)
+        to_i = tuple(w @ source for w, source in zip(weights, _rows(sources, j, b), strict=True))
+        to_j = lambda: tuple(source @ w for w, source in zip(weights, _rows(columns, i, b, axis=1), strict=True))
+        nothing = lambda: tuple(jnp.zeros((column.shape[0], b), column.dtype) for column in columns)
+        return _add_rows(sums[0], i, to_i), _add_rows(sums[1], j, lax.cond(i == j, nothing, to_j), axis=1)
+
+    by_rows, by_columns = _over_tiles(form, n, body, jax.tree.map(jnp.zeros_like, (sources, columns)))
+    return tuple(a + b.T for a, b in zip(by_rows, by_columns, strict=True))
+
+
+def _over_tiles(form: AbstractForm, n: Array, body: Callable, start: Tree) -> Tree:
+    """body(i, j, sums, b) for the first rows i ≥ j of every b×b tile that holds any of the first n points."""
+    rows = form.points["z"].shape[0]
     b = min(TILE, rows)
     first, second = (jnp.asarray(index) * b for index in np.tril_indices(rows // b))
     blocks = (n + b - 1) // b
-
-    def body(q: Array, psi: Features) -> Features:
-        i, j = first[q], second[q]
-        return _add_tile(form, kernel, phi, psi, i, j, b)
-
-    return lax.fori_loop(0, blocks * (blocks + 1) // 2, body, jax.tree.map(jnp.zeros_like, phi))
-
-
-def _add_tile(
-    form: AbstractForm, kernel: AbstractRadial, phi: Features, psi: Features, i: Array, j: Array, b: int
-) -> Features:
-    """Add the contributions of the tile (i, j) to both of its sides; a diagonal tile has only one."""
-    at_i, at_j = _rows(form.points, i, b), _rows(form.points, j, b)
-    tile = _tile(kernel, at_i, at_j, i - j)
-    to_i = form.fields(tile, at_i, at_j, _rows(phi, j, b))
-    to_j = form.fields(tile.T, at_j, at_i, _rows(phi, i, b))
-    psi = _add_rows(psi, i, to_i)
-    return _add_rows(psi, j, jax.tree.map(lambda part: jnp.where(i == j, 0, part), to_j))
+    step = lambda q, sums: body(first[q], second[q], sums, b)
+    return lax.fori_loop(0, blocks * (blocks + 1) // 2, step, start)
 
 
 def _tile(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array) -> Tile:
@@ -46,13 +72,13 @@ def _tile(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array) -> Tile
     return Tile(k, 2 * k1, 4 * k2, u)
 
 
-def _rows(tree: Tree, start: Array, b: int) -> Tree:
-    return jax.tree.map(lambda part: lax.dynamic_slice_in_dim(part, start, b), tree)
+def _rows(tree: Tree, start: Array, b: int, *, axis: int = 0) -> Tree:
+    return jax.tree.map(lambda part: lax.dynamic_slice_in_dim(part, start, b, axis), tree)
 
 
-def _add_rows(tree: Tree, start: Array, rows: Tree) -> Tree:
+def _add_rows(tree: Tree, start: Array, rows: Tree, *, axis: int = 0) -> Tree:
     def add(part: Array, row: Array) -> Array:
-        b = row.shape[0]
-        return lax.dynamic_update_slice_in_dim(part, lax.dynamic_slice_in_dim(part, start, b) + row, start, 0)
+        old = lax.dynamic_slice_in_dim(part, start, row.shape[axis], axis)
+        return lax.dynamic_update_slice_in_dim(part, old + row, start, axis)
 
     return jax.tree.map(add, tree, rows)
