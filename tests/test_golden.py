@@ -52,9 +52,6 @@ def case(request):
     return request.param
 
 
-MODELS = pytest.mark.parametrize("make", [plain, shipped], ids=["function", "family"])
-
-
 @pytest.fixture(scope="module")
 def diffusion(case):
     """m as a function of x and of θ, which it reads off the model in either form."""
@@ -79,12 +76,13 @@ def test_stein_kernel_by_autodiff(case, diffusion):
     agree(ms.stein_matrix(dksd, plain(case), np.array(case["x"])), case["outputs"]["k0"])
 
 
-@MODELS
-def test_dsm(case, make, diffusion):
-    if "dsm" not in case["outputs"]:
-        pytest.skip("the diffusion depends on θ")
+@pytest.mark.parametrize("make", [plain, shipped], ids=["function", "family"])
+@pytest.mark.parametrize("case", [c for c in golden.CASES if "dsm" in c["outputs"]], ids=lambda case: case["id"])
+def test_dsm(case, make):
+    """The cases whose diffusion does not depend on θ."""
     x, exact, model = np.array(case["x"]), case["outputs"]["dsm"], make(case)
-    dsm = ms.DSM(diffusion.at(model))
+    m = golden.field(case["m"], case["d"], len(case["theta"]))
+    dsm = ms.DSM(lambda x: m(x, case["theta"]))
     loss, gradient = ms.value_and_grad(dsm, model, x)
     agree(loss, exact["loss"])
     agree(gradient, exact["grad"])
