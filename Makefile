@@ -9,13 +9,13 @@ ENV = .venv/$(VERSION)
 
 .PHONY: demo test test-slow test-all lint bench clean
 
-demo: $(ENV)/ready           ## Evaluate and plot a DKSD landscape on data that ship with the project
-	$(ENV)/bin/python examples/landscape.py
+demo: $(ENV)/ready           ## Fit data that ship with the project, print the fits and draw them
+	$(ENV)/bin/python examples/newcomb.py
 
-test: $(ENV)/ready           ## The tests, without the slow statistical ones
+test: $(ENV)/ready           ## The tests, without the slow ones
 	$(ENV)/bin/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(ENV)/ready      ## The slow statistical tests
+test-slow: $(ENV)/ready      ## The slow tests: statistical ones, and long ones besides
 	$(ENV)/bin/python -m pytest -n 2 -m slow
 
 test-all:                    ## The tests on every Python version that is here

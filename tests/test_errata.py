@@ -132,6 +132,7 @@ class TestE9E10:
         trace = jnp.trace(m(y) @ jax.jacfwd(div_x, 1)(x, y))
         return sx @ self.kernel(x, y) @ sy + div_y @ sx + div_x(x, y) @ sy + div_x(x, y) @ div(m, y) + trace
 
+    @pytest.mark.slow
     def test_expansion(self):
         with jax.enable_x64(True):
             exact = self.definition()

@@ -60,7 +60,9 @@ def diffusion(case):
     return ms.diffusions.of_model(lambda model, x: m(x, ms.params.theta(model)[:p]), moving=True)
 
 
-@pytest.mark.parametrize(("make", "statistic"), [(plain, "u"), (plain, "v"), (shipped, "u")])
+@pytest.mark.parametrize(
+    ("make", "statistic"), [(plain, "u"), pytest.param(plain, "v", marks=pytest.mark.slow), (shipped, "u")]
+)
 def test_dksd(case, make, diffusion, statistic):
     x, exact, model = np.array(case["x"]), case["outputs"], make(case)
     dksd = ms.DKSD(kernel(case["kernel"]), diffusion, unbiased=statistic == "u")
@@ -76,8 +78,8 @@ def test_stein_kernel_by_autodiff(case, diffusion):
     agree(ms.stein_matrix(dksd, plain(case), np.array(case["x"])), case["outputs"]["k0"])
 
 
-@pytest.mark.parametrize("make", [plain, shipped], ids=["function", "family"])
-@pytest.mark.parametrize("case", [c for c in golden.CASES if "dsm" in c["outputs"]], ids=lambda case: case["id"])
+@pytest.mark.parametrize("make", [pytest.param(plain, marks=pytest.mark.slow), shipped], ids=["function", "family"])
+@pytest.mark.parametrize("case", golden.with_dsm(), ids=lambda case: case["id"])
 def test_dsm(case, make):
     """The cases whose diffusion does not depend on θ."""
     x, exact, model = np.array(case["x"]), case["outputs"]["dsm"], make(case)

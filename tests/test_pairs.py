@@ -138,7 +138,12 @@ REDUCIBLE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REDUCIBLE)
+QUICK = ("matern", "elliptical, diagonal m", "low rank", "moving m")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in REDUCIBLE]
+)
 def test_loss_gradient_hessian_and_information_equal_autodiff_over_pairs(name):
     kernel, m = REDUCIBLE[name]
     model, x = ms.models.StudentT([0.1, -0.3], 1.2, 5.0), RNG.standard_t(5, (7, 2))
@@ -162,6 +167,7 @@ def test_a_product_without_reduction_falls_back_to_autodiff():
     np.testing.assert_allclose(ms.KSD(kernel)(student_t(2), x), product(student_t(2), x), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_functions_may_be_parts_of_kernels():
     fn = lambda x, y: jnp.exp(-jnp.sum((x - y) ** 2) / 8)
     x, B = RNG.standard_normal((6, 2)), MATRIX[2]

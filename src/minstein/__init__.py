@@ -6,19 +6,24 @@ from . import models as models
 from . import operator as operator
 from . import params as params
 from . import special as special
+from ._version import __version__ as __version__
 from .discrepancies import DKSD as DKSD
 from .discrepancies import DSM as DSM
 from .discrepancies import KSD as KSD
 from .discrepancies import SM as SM
 from .divergence import Hutchinson as Hutchinson
 from .divergence import Sliced as Sliced
+from .errors import NotConverged as NotConverged
 from .errors import PrecisionWarning as PrecisionWarning
+from .errors import SingularInformation as SingularInformation
+from .errors import StatisticWarning as StatisticWarning
 from .expansion import Quadratic as Quadratic
 from .expansion import hessian as hessian
 from .expansion import information as information
 from .expansion import quadratic as quadratic
 from .expansion import stein_matrix as stein_matrix
 from .expansion import value_and_grad as value_and_grad
+from .fit import fit as fit
 from .operator import features as features
 from .operator import stein as stein
 from .operator import stein_kernel as stein_kernel
@@ -26,5 +31,11 @@ from .params import fixed as fixed
 from .params import positive as positive
 from .params import positive_definite as positive_definite
 from .params import simplex as simplex
-
-__version__ = "0.1.0"
+from .result import Fit as Fit
+from .result import load as load
+from .solvers import LBFGS as LBFGS
+from .solvers import SGD as SGD
+from .solvers import ClosedForm as ClosedForm
+from .solvers import DirectSearch as DirectSearch
+from .solvers import GaussNewton as GaussNewton
+from .solvers import RiemannianSGD as RiemannianSGD

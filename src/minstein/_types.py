@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.core
+import jax.numpy
 import numpy as np
 from jaxtyping import Float, PyTree
 
@@ -41,3 +42,8 @@ MatrixField = Callable[[Any], Any]
 def is_traced(tree: Tree) -> bool:
     """Whether JAX is transforming any leaf, so that its value is not known."""
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
+
+
+def namespace(array: Array) -> Any:
+    """NumPy for its arrays, jax.numpy for others: for code that serves data and traced values alike."""
+    return np if isinstance(array, np.ndarray | np.generic) else jax.numpy

@@ -41,6 +41,14 @@ class AbstractConstraint(eqx.Module):
     @abc.abstractmethod
     def constrain(self, eta: Coordinates, shape: Shape) -> Array: ...
 
+    @abc.abstractmethod
+    def reach(self, shape: Shape) -> np.ndarray:
+        """How far an unconstrained coordinate goes before its value has all but left the numbers; ∞ without end."""
+
+
+_LOG_REACH = 25.0
+"""A factor of 7e10."""
+
 
 def _entry_labels(shape: Shape) -> list[str]:
     return ["" if not shape else f"[{','.join(map(str, i))}]" for i in np.ndindex(shape)]
@@ -68,6 +76,9 @@ class Entrywise(AbstractConstraint):
 
     def constrain(self, eta, shape):
         return (jnp.exp(eta) if self.positive else eta).reshape(shape)
+
+    def reach(self, shape):
+        return np.full(int(np.prod(shape)), _LOG_REACH if self.positive else np.inf)
 
 
 class Scale(AbstractConstraint):
@@ -104,6 +115,9 @@ class Scale(AbstractConstraint):
         positive = self._positive(shape)
         return self.value(jnp.where(positive, jnp.exp(jnp.where(positive, eta, 0)), eta), shape)
 
+    def reach(self, shape):
+        return np.where(self._positive(shape), _LOG_REACH, np.inf)
+
     def _positive(self, shape: Shape) -> np.ndarray:
         """Which coordinates must be positive: all of a vector, the diagonal of a matrix."""
         if len(shape) < 2:
@@ -139,6 +153,9 @@ class PositiveDefinite(AbstractConstraint):
         factor = Scale().constrain(eta, shape)
         return factor @ factor.T
 
+    def reach(self, shape):
+        return Scale().reach(shape)
+
 
 class Simplex(AbstractConstraint):
     """Positive weights that sum to one; the last is determined by the others."""
@@ -162,3 +179,6 @@ class Simplex(AbstractConstraint):
 
     def constrain(self, eta, shape):
         return jax.nn.softmax(jnp.append(eta, 0))
+
+    def reach(self, shape):
+        return np.full(shape[0] - 1, _LOG_REACH)

@@ -70,6 +70,7 @@ class OfModel(AbstractDiffusion):
 
     fn: Callable = eqx.field(converter=as_function)
     moving: bool = eqx.field(static=True)
+    refreeze: bool = eqx.field(static=True, default=False)
 
     def at(self, model: LogDensity) -> "AtModel":
         return AtModel(self.fn, model, self.moving)
@@ -106,17 +107,20 @@ def decay(alpha: Any, centre: Any = 0.0) -> Decay:
     return Decay(alpha, centre)
 
 
-def of_model(fn: Callable, moving: bool = False) -> OfModel:
+def of_model(fn: Callable, *, moving: bool = False, refreeze: bool = False) -> OfModel:
     """The diffusion m(x) = fn(model, x), which depends on θ.
 
     Args:
         fn: a function of the model and one point that returns a scalar, a vector or a matrix.
-        moving: if false, the field is a constant when the loss is differentiated in θ; if true it moves with θ, as
-            printed in the paper. Minimising with a moving field is often ill-posed.
+        moving: if false, the field is a constant when the loss is differentiated in θ, and `fit` holds it at a pilot
+            fit; if true it moves with θ, as printed in the paper. Minimising with a moving field is often ill-posed.
+        refreeze: hold the field at the fit again, and again, until it moves no more; harmful where there are outliers.
 
     >>> m = ms.diffusions.of_model(lambda model, x: 1 + ((x[0] - model.loc) / model.scale) ** 2 / model.df)
     """
-    return OfModel(fn, moving)
+    if moving and refreeze:
+        raise ValueError("of_model: a field either moves with θ or is held again at each fit, not both.")
+    return OfModel(fn, moving, refreeze)
 
 
 def as_diffusion(diffusion: Any) -> AbstractDiffusion:

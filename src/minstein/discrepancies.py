@@ -95,16 +95,16 @@ class DKSD(AbstractDiscrepancy):
             k0 = stein_kernel(model, self.diffusion, self.kernel)
             return autodiff.pair_sum(k0, sample, with_diagonal=not self.unbiased) / self.pairs(sample)
         b, m = jax.vmap(lambda x: features(model, self.diffusion, x))(sample.x)
-        phi = Features(_real(sample, b), _real(sample, m))
-        return pair_sum(terms, sample, phi, with_diagonal=not self.unbiased) / self.pairs(sample)
+        phi = Features(sample.zero_padding(b), sample.zero_padding(m))
+        return pair_sum(terms, sample, phi, diagonal=not self.unbiased) / self.pairs(sample)
 
     def information(self, model, sample):
         terms, t = self.terms(), score_tangents(model, self.diffusion, sample)
         if terms is None:
             return autodiff.pair_products(self.kernel, sample, t, with_diagonal=not self.unbiased) / self.pairs(sample)
         m = jnp.zeros((t.shape[0], t.shape[1]), t.dtype)
-        products = pair_products(terms, sample, Features(t, m), with_diagonal=not self.unbiased)
-        return products / self.pairs(sample)
+        off, on = pair_products(terms, sample, Features(t, m))
+        return (off if self.unbiased else off + on) / self.pairs(sample)
 
     def terms(self) -> tuple[Term, ...] | None:
         return self.kernel.terms()
@@ -149,7 +149,7 @@ class DSM(AbstractDiscrepancy):
         return None
 
     def loss(self, model, sample):
-        return jnp.sum(_real(sample, self.contributions(model, sample))) / sample.size
+        return jnp.sum(sample.zero_padding(self.contributions(model, sample))) / sample.size
 
     def contributions(self, model: LogDensity, sample: Sample) -> Float[Array, " N"]:
         """‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) at each row, a block of rows at a time so that few Hessians are in memory."""
@@ -188,11 +188,6 @@ _ENTRIES = 1 << 20
 """Second derivatives that are in memory at once."""
 
 
-def _real(sample: Sample, rows: Array) -> Array:
-    """Zero in place of padding."""
-    return jnp.where(sample.real.reshape((-1,) + (1,) * (rows.ndim - 1)), rows, 0)
-
-
 def score_tangents(model: LogDensity, diffusion: AbstractDiffusion, sample: Sample) -> Float[Array, "p N d"]:
     """mᵀ ∂_θ ∇log p at each observation, for each parameter; the diffusion is held at the model."""
 
@@ -201,4 +196,4 @@ def score_tangents(model: LogDensity, diffusion: AbstractDiffusion, sample: Samp
         slopes = jax.jacfwd(lambda vector: score(unwrap(with_theta(model, vector)), x))(theta(model))
         return jax.vmap(lambda slope: _fields.transpose_apply(m, slope), in_axes=1)(slopes)
 
-    return jnp.moveaxis(_real(sample, jax.vmap(one)(sample.x)), 0, 1)
+    return jnp.moveaxis(sample.zero_padding(jax.vmap(one)(sample.x)), 0, 1)

@@ -3,11 +3,31 @@
 Every text says what was given, what is needed, why, and what to type instead.
 """
 
+from typing import Any
+
 import numpy as np
+
+from . import status
 
 
 class PrecisionWarning(UserWarning):
     """Double-precision data are being handled in single precision."""
+
+
+class StatisticWarning(UserWarning):
+    """Another statistic was used than was asked for."""
+
+
+class NotConverged(RuntimeError):  # noqa: N818 - it says what happened
+    """No minimum was found. `fit` holds what there is."""
+
+    def __init__(self, message: str, fit: Any):
+        super().__init__(message)
+        self.fit = fit
+
+
+class SingularInformation(NotConverged):
+    """The loss does not change along some direction of the parameters. `fit` holds what there is."""
 
 
 def rows_text(bad: np.ndarray, *, most: int = 8) -> str:
@@ -127,3 +147,75 @@ def no_gradient_in_data() -> TypeError:
         "A discrepancy is differentiable in the model, not in x or in the kernel's parameters. "
         "For those, differentiate ms.stein_kernel(model, m, kernel), which is plain JAX."
     )
+
+
+def not_converged(fit: Any) -> NotConverged:
+    code = int(fit.status)
+    kind = SingularInformation if code == status.SINGULAR else NotConverged
+    where = ", ".join(f"{name} = {value:.6g}" for name, value in list(fit.params.items())[:8])
+    return kind(
+        f"{status.MEANING[code]} After {int(fit.steps)} steps: {where}, loss {float(fit.loss):.6g}. "
+        f"Usual causes: {status.ADVICE[code]}. With throw=False you get this fit, without standard errors.",
+        fit,
+    )
+
+
+def no_pilot(fit: Any) -> NotConverged:
+    return NotConverged(
+        f"The diffusion depends on θ and is held at a pilot fit by KSD, but that fit failed: {fit.message} "
+        "Hold it yourself: diffusion=lambda x: fn(model, x), at a model you trust.",
+        fit,
+    )
+
+
+def no_fixed_point(fit: Any, rounds: int) -> NotConverged:
+    return NotConverged(
+        f"The diffusion was held again at each fit, but the fits still moved after {rounds} rounds. "
+        "Drop refreeze=True: held once, the estimate has the same asymptotic variance.",
+        fit,
+    )
+
+
+def refreeze_is_traced() -> TypeError:
+    return TypeError("refreeze=True needs to look at each fit, which jit and vmap do not allow. Drop it there.")
+
+
+def not_convex() -> str:
+    return (
+        "The U-statistic of this sample has no minimum near the data (it is not convex), so the V-statistic was "
+        "minimised instead. Ask for it with unbiased=False to be without this warning."
+    )
+
+
+def no_key(solver: str) -> ValueError:
+    return ValueError(f"{solver} draws at random here, so it needs a key: key=jax.random.key(0).")
+
+
+def too_many_for_covariance(p: int) -> ValueError:
+    return ValueError(
+        f"The model has {p} parameters, too many for the matrix of second derivatives that standard errors need. "
+        "Pass covariance=False."
+    )
+
+
+def small_batch(batch: int) -> ValueError:
+    return ValueError(f"A minibatch needs at least 2 observations, got {batch}.")
+
+
+def bad_checkpoint(path: Any, reason: str) -> ValueError:
+    return ValueError(f"The checkpoint {path} cannot be resumed: {reason}. Delete it, or give another path.")
+
+
+def not_in_file(text: str) -> TypeError:
+    return TypeError(
+        f"{text} was written in Python and is not in the file, which holds no code. "
+        "Give it back: ms.load(path, model=...) with the model that was fitted, or discrepancy=..."
+    )
+
+
+def not_a_fit(path: Any) -> ValueError:
+    return ValueError(f"{path} is not a fit that minstein saved, or it is damaged.")
+
+
+def newer_file(path: Any, version: int, by: Any) -> ValueError:
+    return ValueError(f"{path} was written by a newer minstein ({by}, file version {version}). Update minstein.")

@@ -12,11 +12,12 @@ import numpy as np
 from jaxtyping import Float
 
 from . import errors
-from ._types import Array, LogDensity, Scalar, is_traced
+from ._types import Array, LogDensity, is_traced
 from .diagnose import explain
 from .discrepancies import DKSD, AbstractDiscrepancy
+from .objective import AbstractObjective, objective
 from .operator import stein_kernel
-from .params import names, theta, unwrap, with_theta
+from .params import names, theta, unwrap
 from .sample import Sample, read, run
 
 
@@ -97,29 +98,17 @@ def _evaluate(compute: Callable, what: str | None, discrepancy: AbstractDiscrepa
     return result
 
 
-def loss_of_theta(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> Callable[[Array], Scalar]:
-    """The loss as a function of the vector θ."""
-    return lambda vector: discrepancy.loss(unwrap(with_theta(model, vector)), sample)
+def _in_theta(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> AbstractObjective:
+    return objective(discrepancy, model, sample, natural=True)
 
 
 def _value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
-    return jax.value_and_grad(loss_of_theta(discrepancy, model, sample))(theta(model))
+    return jax.value_and_grad(_in_theta(discrepancy, model, sample))(theta(model))
 
 
 def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
-    value, _, second = _taylor(loss_of_theta(discrepancy, model, sample), theta(model))
-    return value, second
-
-
-def _taylor(loss: Callable, vector: Array) -> tuple[Array, Array, Array]:
-    """Value, gradient and Hessian: the pairs are passed over once for the value and once for all tangents."""
-
-    def gradient_and_both(vector: Array) -> tuple[Array, tuple[Array, Array]]:
-        value, gradient = jax.value_and_grad(loss)(vector)
-        return gradient, (value, gradient)
-
-    second, (value, gradient) = jax.jacfwd(gradient_and_both, has_aux=True)(vector)
-    return value, gradient, second
+    target = _in_theta(discrepancy, model, sample)
+    return target(theta(model)), target.second(theta(model)).hessian
 
 
 def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
@@ -127,11 +116,11 @@ def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sa
 
 
 def _quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, tuple, Array]:
-    """The Taylor coefficients at θ = 0, and what they predict for the loss at a θ that nothing distinguishes."""
-    loss, here = loss_of_theta(discrepancy, model, sample), theta(model)
+    """The coefficients, from one pass at θ = 0, and what they predict for the loss at a θ that is nothing special."""
+    target, here = _in_theta(discrepancy, model, sample), theta(model)
     elsewhere = here + 1 + jnp.arange(here.size) / (1 + here.size)
-    c, v, H = _taylor(loss, jnp.zeros_like(here))
-    return loss(elsewhere), (H / 2, v, c), elsewhere @ H @ elsewhere / 2 + v @ elsewhere + c
+    c, v, A, *_ = target.jet(jnp.zeros_like(here))
+    return target(elsewhere), (A, v, c), elsewhere @ A @ elsewhere + v @ elsewhere + c
 
 
 def _stein_matrix(discrepancy: DKSD, model: LogDensity, sample: Sample) -> Array:

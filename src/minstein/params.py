@@ -211,6 +211,12 @@ def from_real(model: Tree, eta: Theta) -> Tree:
     return _rebuild(model, eta, lambda constraint, part, shape: constraint.constrain(part, shape))
 
 
+def reach(model: Tree) -> np.ndarray:
+    """How far each coordinate of `to_real` may go before a fit has run to the edge of what is allowed."""
+    free = [leaf for leaf in _leaves(model) if leaf.constraint is not HELD]
+    return np.concatenate([leaf.constraint.reach(np.shape(leaf.value)) for leaf in free] or [np.zeros(0)])
+
+
 def _vector(model: Tree, part: Callable) -> Theta:
     free = [leaf for leaf in _leaves(model) if leaf.constraint is not HELD]
     with _precision(model):

@@ -42,6 +42,13 @@ class Sample(eqx.Module):
         """n as a floating-point number of the working precision."""
         return jnp.asarray(self.n, self.x.dtype)
 
+    def zero_padding(self, rows: Float[Array, "N *r"]) -> Float[Array, "N *r"]:
+        """Rows with zeros in place of padding."""
+        return jnp.where(self.real.reshape((-1,) + (1,) * (rows.ndim - 1)), rows, 0)
+
+    def zero_padding_of_columns(self, columns: Float[Array, "p N"]) -> Float[Array, "p N"]:
+        return jnp.where(self.real, columns, 0)
+
 
 def read(x: Any) -> Array:
     """Check the user's data and return them as an (n, d) floating-point array."""
@@ -95,7 +102,7 @@ def precision(x: Array, tree: Tree) -> contextlib.AbstractContextManager:
     if x.dtype != np.float64 or jax.config.read("jax_enable_x64"):
         return contextlib.nullcontext()
     if is_traced((x, tree)):
-        warnings.warn(errors.model_is_traced(), errors.PrecisionWarning, stacklevel=4)
+        warnings.warn(errors.model_is_traced(), errors.PrecisionWarning, stacklevel=5)
         return contextlib.nullcontext()
     return jax.enable_x64(True)
 
@@ -110,9 +117,14 @@ def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array) -> Tree:
 
     `x` has been `read` before.
     """
+    return at_boundary(lambda *arguments: _compiled(compute, *arguments), discrepancy, model, x)
+
+
+def at_boundary(drive: Callable, discrepancy: Tree, model: Tree, x: Array) -> Tree:
+    """As `run`, for a computation in several steps that compiles its own parts."""
     on_host = isinstance(x, np.ndarray) and not is_traced((discrepancy, model))
     with precision(x, (discrepancy, model)):
         sample = pad(x)
         discrepancy, model = in_precision((discrepancy, model), sample.x.dtype)
-        result = _compiled(compute, discrepancy, model, sample)
+        result = drive(discrepancy, model, sample)
         return jax.tree.map(np.asarray, result) if on_host and not is_traced(result) else result

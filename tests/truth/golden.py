@@ -9,10 +9,17 @@ from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import sympy
 from jax.scipy.special import gammaln
 
 CASES = json.loads((Path(__file__).parent / "golden.json").read_text())["cases"]
+
+
+def with_dsm() -> list:
+    """The cases that have values for DSM, for a parametrised test; Bessel functions take long to compile."""
+    found = [case for case in CASES if "dsm" in case["outputs"]]
+    return [pytest.param(c, marks=pytest.mark.slow) if c["id"].startswith("bessel") else c for c in found]
 
 
 def number(text: str | float) -> float:

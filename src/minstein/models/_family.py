@@ -11,7 +11,8 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float, PRNGKeyArray
 
 from .._text import as_call
-from .._types import Array, Point, is_traced
+from .._types import Array, Point, is_traced, namespace
+from ..constraints import AbstractConstraint
 from ..params import POSITIVE, check_value, is_marked, unwrap
 from ..sample import read
 
@@ -46,10 +47,11 @@ class AbstractFamily(AbstractModel):
 
     def start(self, x: Any) -> "AbstractFamily":
         """The family at a rough, outlier-resistant estimate from the data: where a fit may begin."""
-        return self.place(np.asarray(read(x), np.float64))
+        x = read(x)
+        return self.place(x if is_traced(x) else np.asarray(x, np.float64))
 
     @abc.abstractmethod
-    def place(self, x: Float[np.ndarray, "n d"]) -> "AbstractFamily":
+    def place(self, x: Float[Array, "n d"]) -> "AbstractFamily":
         """`start`, for data that have been read."""
 
 
@@ -105,29 +107,36 @@ MAD_TO_SD = 1.4826
 
 def median_and_mad(x: Float[Array, "n d"]) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
     """Median and scaled median absolute deviation of each coordinate, or what is left where most values are tied."""
-    centre = np.median(x, axis=0)
-    deviation = MAD_TO_SD * np.median(np.abs(x - centre), axis=0)
-    deviation = np.where(deviation > 0, deviation, x.std(axis=0))
-    return centre, np.where(deviation > 0, deviation, 1.0)
+    xp = namespace(x)
+    centre = xp.median(x, axis=0)
+    deviation = MAD_TO_SD * xp.median(xp.abs(x - centre), axis=0)
+    deviation = xp.where(deviation > 0, deviation, x.std(axis=0))
+    return centre, xp.where(deviation > 0, deviation, 1.0)
 
 
 def between_data(x: Float[Array, "n d"]) -> Float[Array, " d"]:
     """The median of each coordinate, moved a little off any observation, for models with a kink at their location."""
+    xp = namespace(x)
     centre, deviation = median_and_mad(x)
-    gaps = np.abs(x - centre)
-    nearest = np.where(gaps > 0, gaps, np.inf).min(axis=0)
-    return centre + np.minimum(nearest / 2, deviation / 100)
+    gaps = xp.abs(x - centre)
+    nearest = xp.where(gaps > 0, gaps, xp.inf).min(axis=0)
+    return centre + xp.minimum(nearest / 2, deviation / 100)
 
 
 def scale_like(template: Any, deviation: Float[Array, " d"]) -> Array:
     """A scale of the template's form (scalar, vector, triangular matrix) with these deviations."""
+    xp = namespace(deviation)
     match np.ndim(plain(template)):
         case 0:
-            return np.asarray(np.exp(np.mean(np.log(deviation))))
+            return xp.asarray(xp.exp(xp.mean(xp.log(deviation))))
         case 1:
             return deviation
         case _:
-            return np.diag(deviation)
+            return xp.diag(deviation)
+
+
+def _forbidden(constraint: AbstractConstraint, value: Array) -> bool:
+    return not is_traced(value) and constraint.check(value) is not None
 
 
 def moved(model: Any, **values: Array) -> Any:
@@ -136,8 +145,8 @@ def moved(model: Any, **values: Array) -> Any:
         old = getattr(model, name)
         if np.size(value) != np.size(plain(old)):
             raise ValueError(f"x has {np.size(value)} coordinates, but the model's {name} has {np.size(plain(old))}.")
-        shaped = np.reshape(value, np.shape(plain(old)))
-        if is_marked(old) and (old.constraint is None or old.constraint.check(shaped) is not None):
+        shaped = namespace(value).reshape(value, np.shape(plain(old)))
+        if is_marked(old) and (old.constraint is None or _forbidden(old.constraint, shaped)):
             continue
         new = eqx.tree_at(lambda mark: mark.value, old, shaped) if is_marked(old) else shaped
         model = eqx.tree_at(lambda m, name=name: getattr(m, name), model, new, is_leaf=is_marked)

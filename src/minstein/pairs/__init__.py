@@ -5,11 +5,13 @@ applications to the tangents of φ. No derivative is ever taken over pairs.
 """
 
 from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
+from jaxtyping import Float
 
 from .. import errors
 from .._types import Array, Scalar, Tree
@@ -20,7 +22,9 @@ from .forms import AbstractFactored, AbstractForm, Features, Full
 from .reduce import reduced
 
 
-def apply(form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+def apply(
+    form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
+) -> Features:
     """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again.
 
     `custom_linear_solve` is the transformation that says so and can be batched; nothing is solved here. It wants its
@@ -33,7 +37,7 @@ def apply(form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, 
         return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
 
     def solve(_, flat: Array) -> Array:
-        return _packed(tiles.apply(form, kernel, unpacked(flat), n))
+        return _packed(tiles.apply(form, kernel, unpacked(flat), n, once))
 
     return unpacked(lax.custom_linear_solve(lambda psi: psi, _packed(phi), solve, symmetric=True))
 
@@ -81,31 +85,73 @@ def _is_zero(leaf: object) -> bool:
     return isinstance(leaf, SymbolicZero)
 
 
-def pair_sum(terms: tuple[Term, ...], sample: Sample, phi: Features, *, with_diagonal: bool) -> Scalar:
-    """Σ_{i≠j} k⁰(xᵢ, xⱼ), or the sum over all i and j, for a kernel given by its terms."""
+def pair_sum(terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal: Any) -> Scalar:
+    """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
     for term in terms:
         form, features = reduced(term, sample, phi)
         total += quadratic_form((form, term.profile, sample.n), features)
-        if with_diagonal:
-            total += inner(features, _diagonal(form, term.profile, features))
+        if diagonal is not False:
+            total += diagonal * inner(features, on_diagonal(form, term.profile, features))
     return total
 
 
-def pair_products(terms: tuple[Term, ...], sample: Sample, phis: Features, *, with_diagonal: bool) -> Array:
-    """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
-    count = phis.t.shape[0]
-    total = jnp.zeros((count, count), sample.x.dtype)
+class Fields(NamedTuple):
+    """G φ_a for a batch of features: from other points, and from each point itself."""
+
+    off: Features
+    on: Features
+
+
+def pair_fields(
+    terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False, once: bool = False
+) -> Fields:
+    """G applied to a batch of features, leading axis a, in one pass over the pairs.
+
+    Args:
+        terms: those of the kernel.
+        sample: the points.
+        phis: the batch.
+        still: whether all but the first have m = 0, which saves work; the result cannot be differentiated then.
+        once: whether the computation will not be repeated, so that compiling it fast matters more than running it fast.
+    """
+    first = jax.tree.map(lambda part: part[0], phis)
+    total = jax.tree.map(jnp.zeros_like, Fields(phis, phis))
     for term in terms:
-        form = reduced(term, sample, jax.tree.map(lambda part: part[0], phis))[0]
-        features = jax.vmap(lambda phi, term=term: reduced(term, sample, phi)[1])(phis)
-        fields = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.n))(features)
-        if with_diagonal:
-            fields = jax.tree.map(jnp.add, fields, _diagonal(form, term.profile, features))
-        total += sum(a.reshape(count, -1) @ b.reshape(count, -1).T for a, b in zip(features, fields, strict=True))
+        form = reduced(term, sample, first)[0]
+        change = lambda phi, term=term: reduced(term, sample, phi)[1]
+        features = jax.vmap(change)(phis)
+        if still and isinstance(form, AbstractFactored):
+            off = tiles.apply_still(form, term.profile, features, sample.n, once)
+        else:
+            off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.n, once))(features)
+        back = jax.vmap(lambda psi, change=change: jax.vjp(change, first)[1](psi)[0])
+        total = jax.tree.map(jnp.add, total, Fields(back(off), back(on_diagonal(form, term.profile, features))))
     return total
 
 
-def _diagonal(form: AbstractForm, kernel: AbstractRadial, phi: Features) -> Features:
+class Products(NamedTuple):
+    """⟨φ_a, G φ_b⟩ for a batch of features: summed over pairs of different points, and over each point with itself."""
+
+    off: Float[Array, "q q"]
+    on: Float[Array, "q q"]
+
+
+def pair_products(terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False) -> Products:
+    """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
+    return products(phis, pair_fields(terms, sample, phis, still=still))
+
+
+def products(phis: Features, fields: Fields) -> Products:
+    return Products(_gram(phis, fields.off), _gram(phis, fields.on))
+
+
+def _gram(a: Features, b: Features) -> Float[Array, "q q"]:
+    q = a.t.shape[0]
+    return a.t.reshape(q, -1) @ b.t.reshape(q, -1).T + a.m.reshape(q, -1) @ b.m.reshape(q, -1).T
+
+
+def on_diagonal(form: AbstractForm, kernel: AbstractRadial, phi: Features) -> Features:
+    """G_ii φᵢ at every point."""
     k, k1, _ = kernel.profile(jnp.zeros((), phi.t.dtype))
     return form.diagonal(k, 2 * k1, phi)

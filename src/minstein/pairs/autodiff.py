@@ -5,6 +5,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Bool, Float
 
 from .._fields import as_matrix
 from .._types import Array, MatrixKernel, Scalar
@@ -14,14 +15,19 @@ _ROWS = 16
 """Rows of pairs that are in memory at once."""
 
 
-def _weights(sample: Sample, i: Array, with_diagonal: bool) -> Array:
+def _weights(sample: Sample, i: Array, with_diagonal: bool | Bool[Array, ""]) -> Array:
     """One for each real pair (i, j), zero for padding and, unless asked for, for j = i."""
     apart = jnp.arange(sample.x.shape[0]) != i
     return jnp.where(sample.real & sample.real[i] & (apart | with_diagonal), 1.0, 0.0).astype(sample.x.dtype)
 
 
-def pair_sum(k0: Callable, sample: Sample, *, with_diagonal: bool) -> Scalar:
-    """Σ_{i≠j} k0(xᵢ, xⱼ), row by row, remembering no row for the gradient."""
+def pair_sum(k0: Callable, sample: Sample, *, with_diagonal: bool | Bool[Array, ""]) -> Scalar:
+    """Σ_{i≠j} k0(xᵢ, xⱼ)."""
+    return jnp.sum(pair_rows(k0, sample, with_diagonal=with_diagonal))
+
+
+def pair_rows(k0: Callable, sample: Sample, *, with_diagonal: bool | Bool[Array, ""]) -> Float[Array, " N"]:
+    """Σ_{j≠i} k0(xᵢ, xⱼ) for each i, remembering no row for the gradient."""
 
     @jax.checkpoint
     def row(i: Array) -> Scalar:
@@ -30,10 +36,10 @@ def pair_sum(k0: Callable, sample: Sample, *, with_diagonal: bool) -> Scalar:
         values = jax.vmap(lambda y: k0(sample.x[i], y))(apart)
         return jnp.vdot(weights, values)
 
-    return jnp.sum(lax.map(row, jnp.arange(sample.x.shape[0]), batch_size=_ROWS))
+    return lax.map(row, jnp.arange(sample.x.shape[0]), batch_size=_ROWS)
 
 
-def pair_products(kernel: MatrixKernel, sample: Sample, t: Array, *, with_diagonal: bool) -> Array:
+def pair_products(kernel: MatrixKernel, sample: Sample, t: Array, *, with_diagonal: bool | Bool[Array, ""]) -> Array:
     """The matrix Σ_{i≠j} t_aᵢᵀ K(xᵢ, xⱼ) t_bⱼ for a batch t of shape (p, n, d)."""
     d = sample.x.shape[1]
 

@@ -82,6 +82,14 @@ class AbstractFactored(AbstractForm):
     def gathered(self, sums: tuple[Float[Array, "n c"], ...]) -> Features:
         """G φ from the sums W_q S_q."""
 
+    @abc.abstractmethod
+    def still_sources(self, t: Float[Array, "n r"]) -> tuple[Float[Array, "n r"], Float[Array, "n c"]]:
+        """The sources of φ = (t, 0), for the first two weights; the others have none."""
+
+    @abc.abstractmethod
+    def still_gathered(self, kt: Float[Array, "n r"], c1: Float[Array, "n c"]) -> Features:
+        """G φ for φ = (t, 0)."""
+
 
 class Multiple(AbstractFactored):
     """m = h C with one number h a point: y = Cᵀz and w = ‖C‖² are all that is needed of C."""
@@ -111,6 +119,12 @@ class Multiple(AbstractFactored):
         y, r = self._y, self._y.shape[1]
         F = kt - y * c1[:, -1:] + c1[:, :r]
         return Features(F, jnp.sum(y * c1[:, r : 2 * r], 1) - c1[:, 2 * r] - second[:, 0])
+
+    def still_sources(self, t):
+        return t, jnp.concatenate([t, jnp.sum(self._y * t, 1, keepdims=True)], 1)
+
+    def still_gathered(self, kt, c1):
+        return Features(kt, jnp.sum(self._y * c1[:, :-1], 1) - c1[:, -1])
 
     def diagonal(self, k, c1, phi):
         return Features(k * phi.t, -self.w * c1 * phi.m)
@@ -150,6 +164,13 @@ class Columns(AbstractFactored):
         else:
             second = jnp.concatenate(second, 1)
         return Features(kt - y * hc + yhc, y * tc - ytc - self.w * hc - second)
+
+    def still_sources(self, t):
+        return t, jnp.concatenate([t, self.y * t], 1)
+
+    def still_gathered(self, kt, c1):
+        tc, ytc = jnp.split(c1, 2, axis=1)
+        return Features(kt, self.y * tc - ytc)
 
     def diagonal(self, k, c1, phi):
         return Features(k * phi.t, -self.w * c1 * phi.m)

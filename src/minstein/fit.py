@@ -1,0 +1,193 @@
+"""`fit`: from a model, a sample and a discrepancy to a `Fit`."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from . import errors, status
+from ._types import Array, LogDensity, is_traced
+from .default import default_discrepancy
+from .diagnose import explain
+from .diffusions import OfModel, Pointwise
+from .discrepancies import DKSD, DSM, AbstractDiscrepancy
+from .models._family import AbstractFamily
+from .objective import AbstractObjective, is_affine, objective
+from .params import names, to_real, with_theta
+from .result import Fit
+from .sample import Sample, at_boundary, read
+from .search import MANY, Outcome, searched
+from .solvers import LBFGS, AbstractSolver, ClosedForm, GaussNewton
+
+
+def fit(
+    model: LogDensity,
+    x: Any,
+    discrepancy: AbstractDiscrepancy | None = None,
+    *,
+    solver: AbstractSolver | None = None,
+    key: PRNGKeyArray | None = None,
+    covariance: bool = True,
+    throw: bool = True,
+    progress: bool | None = None,
+) -> Fit:
+    """Fit a model to a sample by minimising a Stein discrepancy.
+
+    Args:
+        model: log p_θ(x) up to a constant: a family of `ms.models`, or any callable pytree. Its values are a start.
+        x: the sample, of shape (n, d), or (n,) for one variable.
+        discrepancy: what to minimise. None means KSD as a V-statistic on standardised data with an IMQ kernel at the
+            median distance. A diffusion `of_model` is held at a pilot fit by that default, unless it is `moving`.
+        solver: how: None means the closed form where the loss is quadratic in θ, else `ms.GaussNewton()`, or
+            `ms.LBFGS()` for more than 100 parameters.
+        key: for solvers that draw at random.
+        covariance: whether to compute standard errors.
+        throw: whether to raise `NotConverged` or `SingularInformation` where no minimum was found, or to return a `Fit`
+            whose `status` says so.
+        progress: whether to show a progress bar: None means on a terminal, after two seconds.
+
+    >>> x = np.array([1.2, -0.3, 0.4, 2.2, 0.9, 1.7, -5.0, 0.6])
+    >>> fit = ms.fit(ms.models.StudentT(0.0, 1.0, 5.0), x)
+    >>> fit.converged, {name: round(value, 3) for name, value in fit.params.items()}
+    (True, {'loc': 0.912, 'scale': 0.798})
+    """
+    x = read(x)
+    if not names(model):
+        raise errors.no_parameters()
+    discrepancy = default_discrepancy(x) if discrepancy is None else discrepancy
+    discrepancy.check(model, x)
+    solver = _chosen(discrepancy, model, x.shape[1]) if solver is None else solver
+    if solver.needs_key and key is None:
+        raise errors.no_key(type(solver).__name__)
+    if covariance and len(names(model)) > 10 * MANY:
+        raise errors.too_many_for_covariance(len(names(model)))
+    task = _Task(model, x, solver, key, covariance, throw, progress)
+    result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, ())
+    return _checked(result, x, throw)
+
+
+def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
+    diffusion = getattr(discrepancy, "diffusion", None)
+    return isinstance(diffusion, OfModel) and not diffusion.moving
+
+
+def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, d: int) -> AbstractSolver:
+    if len(names(model)) > MANY:
+        return LBFGS()
+    affine = isinstance(discrepancy, DKSD | DSM) and is_affine(discrepancy, model, d)
+    return ClosedForm() if affine else GaussNewton()
+
+
+def _checked(result: Fit, x: Array, throw: bool) -> Fit:
+    """Raise, where that was asked for and the values are known."""
+    if not throw or is_traced(result) or int(result.status) in (status.CONVERGED, status.FINISHED):
+        return result
+    if int(result.status) == status.NOT_FINITE:
+        explain(result.discrepancy, result.model, x, float(result.loss))
+    raise errors.not_converged(result)
+
+
+class _Task(NamedTuple):
+    """One call of `fit`, but for the discrepancy."""
+
+    model: LogDensity
+    x: Array
+    solver: AbstractSolver
+    key: Any
+    covariance: bool
+    throw: bool
+    progress: bool | None
+
+    def held(self, discrepancy: Any) -> Fit:
+        """The fit with the diffusion held at a pilot fit, and then, if asked, at each fit until it moves no more."""
+        pilot = fit(self.model, self.x, covariance=False, throw=False, progress=self.progress)
+        if self.throw and not is_traced(pilot) and not pilot.converged:
+            raise errors.no_pilot(pilot)
+        result = _unless_failed(pilot, self.at(pilot, discrepancy))
+        if not discrepancy.diffusion.refreeze or (not is_traced(result) and not result.converged):
+            return result
+        if is_traced(result):
+            raise errors.refreeze_is_traced()
+        for _ in range(_REFREEZES):
+            before, result = result, self.at(result, discrepancy)
+            if not result.converged or _same(before, result):
+                return result
+        if self.throw:
+            raise errors.no_fixed_point(result, _REFREEZES)
+        return eqx.tree_at(lambda fit: fit.status, result, np.asarray(status.LIMIT))
+
+    def at(self, pilot: Fit, discrepancy: Any) -> Fit:
+        """The fit with the diffusion held at another fit."""
+        fixed = eqx.tree_at(lambda d: d.diffusion, discrepancy, Pointwise(discrepancy.diffusion.at(pilot.model)))
+        where = "" if is_traced(pilot) else ": " + ", ".join(f"{k} = {v:.6g}" for k, v in pilot.params.items())
+        return self.solved(fixed, (f"The diffusion is held at a pilot fit{where}.",))
+
+    def solved(self, discrepancy: AbstractDiscrepancy, notes: tuple[str, ...]) -> Fit:
+        def drive(tree: tuple, model: LogDensity, sample: Sample) -> Outcome:
+            discrepancy, solver, etas = tree
+            target = _objective(discrepancy, model, sample, solver.keeps)
+            return searched(target, solver, etas, self.key, self.covariance, self.progress)
+
+        outcome = at_boundary(drive, (discrepancy, self.solver, self._starts()), self.model, self.x)
+        if isinstance(discrepancy, DKSD) and discrepancy.unbiased:
+            discrepancy, notes = _statistic(discrepancy, outcome, notes)
+        return Fit(
+            model=with_theta(self.model, outcome.theta),
+            theta=outcome.theta,
+            discrepancy=discrepancy,
+            loss=outcome.value,
+            status=outcome.status,
+            steps=outcome.steps,
+            condition=outcome.condition,
+            cov=outcome.cov,
+            as_v=outcome.as_v,
+            trace=outcome.trace if is_traced(outcome) else outcome.trace[: int(outcome.steps) + 1],
+            key=self.key,
+            n=self.x.shape[0],
+            d=self.x.shape[1],
+            names=names(self.model),
+            solver=repr(self.solver),
+            notes=notes,
+        )
+
+    def _starts(self) -> Float[Array, "k p"]:
+        """The model's own values, and its family's start on the data."""
+        models = [self.model]
+        if isinstance(self.model, AbstractFamily):
+            models.append(self.model.start(self.x))
+        rows = [to_real(model) for model in models]
+        return (jnp if is_traced(rows) else np).stack(rows)
+
+
+_REFREEZES = 50
+
+
+def _same(before: Fit, after: Fit) -> bool:
+    """Whether two fits agree to eight digits of the largest parameter."""
+    return bool(np.max(np.abs(before.theta - after.theta)) <= 1e-8 * np.max(np.abs(after.theta)))
+
+
+def _unless_failed(pilot: Fit, result: Fit) -> Fit:
+    """A fit at a pilot that has failed has failed with it."""
+    xp = jnp if is_traced((pilot, result)) else np
+    code = xp.where(xp.asarray(pilot.status) == status.CONVERGED, result.status, pilot.status)
+    result = eqx.tree_at(lambda fit: fit.status, result, code)
+    if result.cov is None:
+        return result
+    return eqx.tree_at(lambda fit: fit.cov, result, xp.where(code == status.CONVERGED, result.cov, xp.nan))
+
+
+def _statistic(discrepancy: DKSD, outcome: Outcome, notes: tuple) -> tuple[DKSD, tuple]:
+    """The discrepancy as it was used in the end, with a warning where that is the V-statistic instead of the U."""
+    if is_traced(outcome) or not outcome.as_v:
+        return discrepancy, notes
+    warnings.warn(errors.not_convex(), errors.StatisticWarning, stacklevel=4)
+    return DKSD(discrepancy.kernel, discrepancy.diffusion, unbiased=False), (*notes, errors.not_convex())
+
+
+@eqx.filter_jit
+def _objective(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample, keep: bool) -> AbstractObjective:
+    return objective(discrepancy, model, sample, keep=keep)

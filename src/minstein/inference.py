@@ -1,0 +1,18 @@
+"""Standard errors: the sandwich covariance of an estimate, from the Hessian of the loss that was minimised."""
+
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from ._types import Array, Scalar
+from .objective import Second
+
+
+def sandwich(second: Second, n: Scalar) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
+    """H⁻¹ΣH⁻¹/n, where Σ is the covariance of each observation's share in the gradient, and the Newton step still left.
+
+    For a U-statistic of degree two the contribution is twice the Hájek projection, which gives the paper's g⁻¹Σg⁻¹; for
+    DSM it is the gradient of its term, which gives ¼g⁻¹Σg⁻¹ (the paper prints it without the ¼).
+    """
+    w, Q = jnp.linalg.eigh(second.hessian)
+    influence = Q / w @ (Q.T @ second.projections)
+    return influence @ influence.T / n**2, -jnp.sum(influence, axis=1) / n

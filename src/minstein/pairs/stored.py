@@ -1,0 +1,74 @@
+"""Pair sums from a stored Gram matrix, for repeated evaluation where the diffusion m does not depend on θ.
+
+Then φ = (t, m) moves in t only, ⟨φ, G φ⟩ = tᵀKt + 2⟨t, c⟩ + const with K = κ(‖zᵢ − zⱼ‖²), and K, c and the constant are
+computed once.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from .._types import Array, Scalar
+from ..kernels import Term
+from ..sample import Sample
+from . import Products, apply, inner, on_diagonal
+from .forms import Features, square_distances
+from .reduce import reduced
+
+BYTES = 1 << 29
+"""Memory that stored matrices may take; beyond it the pair sums are computed anew each time."""
+
+
+class Stored(eqx.Module):
+    """What is θ-free in the pair sum of one term; `*_on` is the part of each point with itself."""
+
+    term: Term
+    K: Float[Array, "N N"]
+    c: Float[Array, "N r"]
+    constant: Scalar
+    k_on: Scalar
+    constant_on: Scalar
+
+
+def fits(terms: tuple[Term, ...], sample: Sample) -> bool:
+    """Whether the matrices of these terms fit into memory."""
+    rows = sample.x.shape[0]
+    return len(terms) * rows**2 * sample.x.dtype.itemsize <= BYTES
+
+
+def store(terms: tuple[Term, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
+    """The matrices for a diffusion with values m, a row for each point."""
+    still = Features(jnp.zeros_like(sample.x), m)
+    return tuple(_stored(term, sample, still) for term in terms)
+
+
+def _stored(term: Term, sample: Sample, still: Features) -> Stored:
+    form, phi = reduced(term, sample, still)
+    phi = Features(jnp.zeros_like(phi.t), phi.m)
+    field, on = apply(form, term.profile, phi, sample.n, once=True), on_diagonal(form, term.profile, phi)
+    z = form.points["z"]
+    apart = sample.real[:, None] & sample.real[None, :] & ~jnp.eye(z.shape[0], dtype=bool)
+    K = jnp.where(apart, term.profile.profile(square_distances(z, z))[0], 0)
+    k_on = term.profile.profile(jnp.zeros((), z.dtype))[0]
+    return Stored(term, K, field.t, inner(phi, field), k_on, inner(phi, on))
+
+
+def stored_products(matrices: tuple[Stored, ...], sample: Sample, phis: Features) -> Products:
+    """`pair_products` of a batch whose first member is φ = (t, m) and whose others are (∂t, 0)."""
+    zero = jnp.zeros((phis.t.shape[0],) * 2, sample.x.dtype)
+    total = Products(zero, zero)
+    for stored in matrices:
+        t = jax.vmap(lambda phi, stored=stored: reduced(stored.term, sample, phi)[1].t)(phis)
+        total = jax.tree.map(jnp.add, total, _products(stored, t))
+    return total
+
+
+def _products(stored: Stored, t: Float[Array, "q N r"]) -> Products:
+    q, rows, r = t.shape
+    flat = t.reshape(q, -1)
+    Kt = jnp.moveaxis((stored.K @ jnp.moveaxis(t, 0, 1).reshape(rows, q * r)).reshape(rows, q, r), 1, 0)
+    first = jnp.zeros(q, t.dtype).at[0].set(1)
+    cross = first[:, None] * (flat @ stored.c.reshape(-1))
+    off = flat @ Kt.reshape(q, -1).T + cross + cross.T + stored.constant * jnp.outer(first, first)
+    return Products(off, stored.k_on * flat @ flat.T + stored.constant_on * jnp.outer(first, first))

@@ -1,0 +1,21 @@
+"""How far each coordinate of η moves before the loss notices: natural units for a search."""
+
+import jax.numpy as jnp
+
+from .._types import Theta
+from ..objective import AbstractObjective, Jet
+from ..params import reach
+
+
+def spread(objective: AbstractObjective, eta: Theta, jet: Jet) -> Theta:
+    """The displacement over which the loss changes by as much as one observation contributes to it.
+
+    Where the metric does not tell, because the score does not change smoothly, it is the spread of the data, or one for
+    a logarithm.
+    """
+    sample = objective.sample
+    D = jnp.diagonal(jet.metric)
+    unit = jnp.sqrt(sample.size * jet.noise / jnp.where(D > 0, D, 1))
+    deviation = jnp.sqrt(jnp.sum(sample.zero_padding((sample.x - sample.centre) ** 2)) / sample.size)
+    plain = jnp.where(jnp.isfinite(jnp.asarray(reach(objective.model))), 1, deviation)
+    return jnp.where((D > 0) & jnp.isfinite(unit) & (unit > 0), unit, plain).astype(eta.dtype)

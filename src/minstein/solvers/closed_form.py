@@ -1,0 +1,57 @@
+"""The minimum of a quadratic loss."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .. import status
+from .._types import Theta
+from ..objective import AbstractObjective
+from ._solver import AbstractSolver, Candidates
+from ._spectrum import Spectrum
+
+
+class ClosedForm(AbstractSolver):
+    """θ̂ = −½A⁻¹v, where the loss is the quadratic θᵀAθ + vᵀθ + c.
+
+    So is that of an exponential family, or of a Gaussian location, under a kernel and a diffusion without θ. The
+    coefficients are taken around the start, one pass over the pairs for all, and nothing is added to A. A second pass
+    verifies: the gradient at θ̂ must vanish but for rounding.
+    """
+
+    @property
+    def needs_key(self):
+        return False
+
+    @property
+    def extra_starts(self):
+        return 0
+
+    @property
+    def keeps(self):
+        return False
+
+    @property
+    def slack(self):
+        return 0.01
+
+    def search(self, objective, etas, key, progress):
+        return _solve(objective, etas[-1])
+
+
+@eqx.filter_jit
+def _solve(objective: AbstractObjective, eta: Theta) -> Candidates:
+    jet = objective.jet(eta)
+    s = Spectrum.of(jet.curvature)
+    step = -s.solve(jet.gradient) / 2  # the Hessian is 2A
+    value, gradient = jax.value_and_grad(objective)(eta + step)
+    correction = -s.solve(gradient) / 2
+    found = jnp.where(jnp.isfinite(step + correction), eta + step + correction, eta)
+    as_predicted = s.square(correction) <= 1e-8 * s.square(step) + 1e-6 * jet.noise
+    code = jnp.where(as_predicted, status.CONVERGED, status.NOT_QUADRATIC)
+    code = jnp.where(s.w[0] < 0, status.SADDLE, code)
+    code = jnp.where(jnp.min(jnp.abs(s.w)) < 10 * eta.size * jnp.finfo(eta.dtype).eps, status.SINGULAR, code)
+    code = jnp.where(jnp.isfinite(jet.value), code, status.NOT_FINITE)
+    trace = jnp.stack([jet.value, value])
+    condition = jnp.where(s.w[0] > 0, s.w[-1] / s.w[0], jnp.inf)
+    return Candidates(found[None], value[None], code[None], jnp.asarray([1]), trace[None], condition[None])
