@@ -28,4 +28,5 @@ CASES = {
     "numpy": Case("versus_numpy", XLA_ON_ONE_THREAD, one_core=True),
     "memory": Case("memory"),
     "recompile": Case("recompile"),
+    "fit": Case("fitting"),
 }

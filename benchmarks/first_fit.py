@@ -1,0 +1,16 @@
+"""A first fit in this process, timed: prints one JSON line with the CPU seconds of the import and of the fit."""
+
+import json
+import time
+
+START = time.process_time()
+
+import numpy as np  # noqa: E402 - the clock must start before anything is imported
+
+import minstein as ms  # noqa: E402
+
+IMPORTED = time.process_time()
+
+x = 25 + 10 * np.random.default_rng(1).standard_t(5.0, 1000)
+ms.fit(ms.models.StudentT(20.0, 5.0, 5.0), x)
+print(json.dumps({"import": IMPORTED - START, "fit": time.process_time() - IMPORTED}))
