@@ -61,7 +61,8 @@ def diffusion(case):
 
 
 @pytest.mark.parametrize(
-    ("make", "statistic"), [(plain, "u"), pytest.param(plain, "v", marks=pytest.mark.slow), (shipped, "u")]
+    ("make", "statistic"),
+    [(plain, "u"), *(pytest.param(*both, marks=pytest.mark.slow) for both in ((plain, "v"), (shipped, "u")))],
 )
 def test_dksd(case, make, diffusion, statistic):
     x, exact, model = np.array(case["x"]), case["outputs"], make(case)

@@ -70,7 +70,7 @@ def student_t(d):
 
 
 @pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel", ["imq", *(pytest.param(k, marks=pytest.mark.slow) for k in KERNELS if k != "imq")])
 def test_every_kernel_and_field_in_three_dimensions(kernel, field):
     x = RNG.standard_t(5, (11, 3))
     k0 = exact_matrix(x, kernel, field)

@@ -5,6 +5,7 @@ from . import kernels as kernels
 from . import models as models
 from . import operator as operator
 from . import params as params
+from . import plot as plot
 from . import special as special
 from ._version import __version__ as __version__
 from .discrepancies import DKSD as DKSD
@@ -24,6 +25,8 @@ from .expansion import quadratic as quadratic
 from .expansion import stein_matrix as stein_matrix
 from .expansion import value_and_grad as value_and_grad
 from .fit import fit as fit
+from .influence import dfbeta as dfbeta
+from .influence import influence as influence
 from .operator import features as features
 from .operator import stein as stein
 from .operator import stein_kernel as stein_kernel
@@ -31,8 +34,10 @@ from .params import fixed as fixed
 from .params import positive as positive
 from .params import positive_definite as positive_definite
 from .params import simplex as simplex
+from .resampling import bootstrap as bootstrap
 from .result import Fit as Fit
 from .result import load as load
+from .robustness import robustness as robustness
 from .solvers import LBFGS as LBFGS
 from .solvers import SGD as SGD
 from .solvers import ClosedForm as ClosedForm

@@ -45,6 +45,10 @@ class AbstractConstraint(eqx.Module):
     def reach(self, shape: Shape) -> np.ndarray:
         """How far an unconstrained coordinate goes before its value has all but left the numbers; ∞ without end."""
 
+    @abc.abstractmethod
+    def links(self, shape: Shape) -> list[str]:
+        """The scale on which an interval for each coordinate is symmetric: 'identity', 'log' or 'logit'."""
+
 
 _LOG_REACH = 25.0
 """A factor of 7e10."""
@@ -79,6 +83,9 @@ class Entrywise(AbstractConstraint):
 
     def reach(self, shape):
         return np.full(int(np.prod(shape)), _LOG_REACH if self.positive else np.inf)
+
+    def links(self, shape):
+        return ["log" if self.positive else "identity"] * int(np.prod(shape))
 
 
 class Scale(AbstractConstraint):
@@ -118,6 +125,9 @@ class Scale(AbstractConstraint):
     def reach(self, shape):
         return np.where(self._positive(shape), _LOG_REACH, np.inf)
 
+    def links(self, shape):
+        return ["log" if positive else "identity" for positive in self._positive(shape)]
+
     def _positive(self, shape: Shape) -> np.ndarray:
         """Which coordinates must be positive: all of a vector, the diagonal of a matrix."""
         if len(shape) < 2:
@@ -156,6 +166,9 @@ class PositiveDefinite(AbstractConstraint):
     def reach(self, shape):
         return Scale().reach(shape)
 
+    def links(self, shape):
+        return Scale().links(shape)
+
 
 class Simplex(AbstractConstraint):
     """Positive weights that sum to one; the last is determined by the others."""
@@ -182,3 +195,6 @@ class Simplex(AbstractConstraint):
 
     def reach(self, shape):
         return np.full(shape[0] - 1, _LOG_REACH)
+
+    def links(self, shape):
+        return ["logit"] * (shape[0] - 1)

@@ -219,3 +219,14 @@ def not_a_fit(path: Any) -> ValueError:
 
 def newer_file(path: Any, version: int, by: Any) -> ValueError:
     return ValueError(f"{path} was written by a newer minstein ({by}, file version {version}). Update minstein.")
+
+
+def no_covariance() -> ValueError:
+    return ValueError("The fit was made with covariance=False, so it has no standard errors. Fit again without it.")
+
+
+def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"x has shape {got}, but the fit was made from a sample of shape {fitted}. A fit holds no data: "
+        "pass the same x again."
+    )

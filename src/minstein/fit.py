@@ -16,7 +16,7 @@ from .diffusions import OfModel, Pointwise
 from .discrepancies import DKSD, DSM, AbstractDiscrepancy
 from .models._family import AbstractFamily
 from .objective import AbstractObjective, is_affine, objective
-from .params import names, to_real, with_theta
+from .params import links, names, to_real, with_theta
 from .result import Fit
 from .sample import Sample, at_boundary, read
 from .search import MANY, Outcome, searched
@@ -149,14 +149,15 @@ class _Task(NamedTuple):
             n=self.x.shape[0],
             d=self.x.shape[1],
             names=names(self.model),
+            links=links(self.model),
             solver=repr(self.solver),
             notes=notes,
         )
 
     def _starts(self) -> Float[Array, "k p"]:
-        """The model's own values, and its family's start on the data."""
+        """The model's own values, and its family's start on the data, unless the model itself is being traced."""
         models = [self.model]
-        if isinstance(self.model, AbstractFamily):
+        if isinstance(self.model, AbstractFamily) and not is_traced(self.model):
             models.append(self.model.start(self.x))
         rows = [to_real(model) for model in models]
         return (jnp if is_traced(rows) else np).stack(rows)

@@ -4,6 +4,7 @@ The vector is η = params.to_real(model), where every constraint holds by itself
 """
 
 import abc
+import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,9 +20,9 @@ from .kernels import Term
 from .operator import features, field_at, score, stein_kernel
 from .pairs import Fields, Products, autodiff, inner, pair_fields, pair_products, pair_sum, products
 from .pairs.forms import Features
-from .pairs.stored import Stored, fits, store, stored_products
+from .pairs.stored import Stored, fits, store, stored_products, stored_sum
 from .params import from_real, names, unwrap, with_theta
-from .sample import Sample
+from .sample import Sample, bucket
 
 
 class Jet(NamedTuple):
@@ -66,6 +67,10 @@ class AbstractObjective(eqx.Module):
     @abc.abstractmethod
     def second(self, vector: Theta) -> "Second":
         """The second derivatives, and what each observation contributes."""
+
+    @abc.abstractmethod
+    def shares(self, vector: Theta, z: Float[Array, "k d"]) -> Float[Array, "p k"]:
+        """What a further observation at each row of z would contribute to the gradient, as `projections` has it."""
 
     def at(self, vector: Theta) -> LogDensity:
         """The model at this vector, without marks."""
@@ -114,8 +119,7 @@ class PairObjective(AbstractObjective):
         phi = self._features(vector)
         if self.stored is None:
             return pair_sum(self.terms, self.sample, phi, diagonal=self.diagonal) / self.pairs
-        off, on = self._products(jax.tree.map(lambda part: part[None], phi))
-        return (off + self.diagonal * on)[0, 0] / self.pairs
+        return stored_sum(self.stored, self.sample, phi, diagonal=self.diagonal) / self.pairs
 
     @property
     def pairs(self) -> Scalar:
@@ -147,6 +151,21 @@ class PairObjective(AbstractObjective):
         hessian = 2 * (products(phis, Fields(G, G)).off[1:, 1:] + bent) / self.pairs
         rows = _row_sums(phis.t * G.t[0] + phis.t[0] * G.t) + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
         return Second(hessian, _projected(rows[1:], self))
+
+    def shares(self, vector, z):
+        """φ at z meets G φ of the sample: the points z are targets, and as sources they count nothing."""
+        rows, k = self.sample.x.shape[0], z.shape[0]
+        filler = jnp.broadcast_to(z[:1], (bucket(rows + k) - rows - k, z.shape[1]))
+        x = jnp.concatenate([self.sample.x, z, filler])
+        everywhere = dataclasses.replace(
+            self, sample=Sample(x, jnp.asarray(x.shape[0]), self.sample.centre), stored=None
+        )
+        phis = everywhere._batch(vector)
+        of_sample = jnp.arange(x.shape[0]) < self.sample.n
+        keep = lambda part: jnp.where(of_sample.reshape((1, -1) + (1,) * (part.ndim - 2)), part, 0)
+        G = pair_fields(self.terms, everywhere.sample, jax.tree.map(keep, phis), still=self.still, once=True).off
+        sums = _row_sums(phis.t * G.t[0] + phis.t[0] * G.t) + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
+        return 2 * sums[1:, rows : rows + k] / self.sample.size
 
     def _features(self, vector: Theta) -> Features:
         model = self.at(vector)
@@ -208,6 +227,14 @@ class PlainObjective(AbstractObjective):
         rows = lambda vector: autodiff.pair_rows(k0(vector), self.sample, with_diagonal=self.diagonal > 0)
         return Second(jax.jacfwd(jax.grad(self))(vector), _projected(jax.jacfwd(rows)(vector).T, self))
 
+    def shares(self, vector, z):
+        def mean(vector: Theta) -> Array:
+            k0 = stein_kernel(self.at(vector), self.discrepancy.diffusion, self.discrepancy.kernel)
+            row = lambda z: jnp.sum(self.sample.zero_padding(jax.vmap(lambda x: k0(z, x))(self.sample.x)))
+            return jax.lax.map(row, z, batch_size=16) / self.sample.size
+
+        return 2 * jax.jacfwd(mean)(vector).T
+
 
 class PointObjective(AbstractObjective):
     """The mean of ‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) over observations."""
@@ -234,6 +261,10 @@ class PointObjective(AbstractObjective):
             return jnp.sum(rows, axis=1) / self.sample.size, rows
 
         return Second(*jax.jacfwd(gradient, has_aux=True)(vector))
+
+    def shares(self, vector, z):
+        there = Sample(z, jnp.asarray(z.shape[0]), self.sample.centre)
+        return jax.jacfwd(lambda vector: self.discrepancy.contributions(self.at(vector), there))(vector).T
 
 
 def _projected_scores(objective: PointObjective | PlainObjective, vector: Theta) -> Float[Array, "N d"]:

@@ -217,6 +217,12 @@ def reach(model: Tree) -> np.ndarray:
     return np.concatenate([leaf.constraint.reach(np.shape(leaf.value)) for leaf in free] or [np.zeros(0)])
 
 
+def links(model: Tree) -> tuple[str, ...]:
+    """For each parameter the scale on which its interval is symmetric: 'identity', 'log' or 'logit'."""
+    free = [leaf for leaf in _leaves(model) if leaf.constraint is not HELD]
+    return tuple(link for leaf in free for link in leaf.constraint.links(np.shape(leaf.value)))
+
+
 def _vector(model: Tree, part: Callable) -> Theta:
     free = [leaf for leaf in _leaves(model) if leaf.constraint is not HELD]
     with _precision(model):

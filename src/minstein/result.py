@@ -10,8 +10,10 @@ from jaxtyping import Bool, Float, Int
 
 from . import errors, status
 from ._types import Array, is_traced, namespace
-from .discrepancies import DKSD, AbstractDiscrepancy
+from .discrepancies import DKSD, DSM, AbstractDiscrepancy
+from .intervals import Wald, interval, wald, width
 from .storage import read, write
+from .summary import Summary
 
 
 class Fit(eqx.Module):
@@ -50,6 +52,7 @@ class Fit(eqx.Module):
     n: int = eqx.field(static=True)
     d: int = eqx.field(static=True)
     names: tuple[str, ...] = eqx.field(static=True)
+    links: tuple[str, ...] = eqx.field(static=True)
     solver: str = eqx.field(static=True)
     notes: tuple[str, ...] = eqx.field(static=True)
 
@@ -80,6 +83,46 @@ class Fit(eqx.Module):
         xp = namespace(cov)
         return self._by_name(xp.sqrt(xp.diagonal(cov, axis1=-2, axis2=-1)))
 
+    def cov_params(self) -> Float[Array, "*r p p"]:
+        """The covariance matrix of the estimates, in the order of `names`."""
+        if self.cov is None:
+            raise errors.no_covariance()
+        return _plain(self.cov)
+
+    def conf_int(self, alpha: float | int = 0.05) -> dict[str, tuple[Any, Any]]:
+        """Intervals of level 1 − alpha by name, with quantiles of t with n − p degrees of freedom.
+
+        Those of positive parameters are symmetric in the logarithm and stay positive; those of weights stay in (0, 1).
+        NaN where the fit has not converged.
+        """
+        half = width(alpha, self.n - len(self.names))
+        estimates, errors_ = self.params, self.bse
+        ends = (
+            interval(estimates[name], errors_[name], link, half)
+            for name, link in zip(self.names, self.links, strict=True)
+        )
+        return {name: (_numbers(low), _numbers(high)) for name, (low, high) in zip(self.names, ends, strict=True)}
+
+    def wald_test(self, R: Any, r: Any = 0.0) -> Wald:
+        """The Wald test of the linear hypothesis Rθ = r.
+
+        Args:
+            R: a row for each hypothesis, a column for each parameter.
+            r: what Rθ is under the hypothesis.
+        """
+        if self._batch or not self.converged:
+            raise ValueError(f"A Wald test needs one fit that converged. {self.message}")
+        return wald(_plain(self.theta), self.cov_params(), R, r)
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """The fit as a table: estimates, standard errors, intervals, and what was done. Print it, or convert it."""
+        if self._batch:
+            raise ValueError("A summary is of one fit; these are replications.")
+        shown = self.names if len(self.names) <= _MOST_ROWS else self.names[:_FEW_ROWS]
+        more = () if shown == self.names else (f"… and {len(self.names) - len(shown)} more parameters.",)
+        columns, rows = _table(self, shown, alpha)
+        return Summary(_title(self), _facts(self), columns, rows, more + self.notes)
+
     def _by_name(self, values: Float[Array, "*r p"]) -> dict[str, Any]:
         values = _plain(values)
         return {name: _numbers(values[..., i]) for i, name in enumerate(self.names)}
@@ -97,34 +140,49 @@ class Fit(eqx.Module):
             return f"<Fit of {', '.join(self.names)}, being traced>"
         if self._batch:
             return f"<{np.size(self.loss)} fits of {', '.join(self.names)} to n = {self.n}. {self.message}>"
-        return "\n".join([self._head(), *self._table(), *self._foot()])
+        return str(self.summary())
 
-    def _head(self) -> str:
-        kind = f"{type(self.model).__name__}, {self.n} observations"
-        return kind + (f" of {self.d} variables" if self.d > 1 else "")
 
-    def _table(self) -> list[str]:
-        shown = self.names if len(self.names) <= 30 else self.names[:5]
-        width = max(map(len, shown))
-        estimates, spread = self.params, self.bse
-        sure = self.converged and bool(np.isfinite(list(spread.values())).all())
-        head = f"{'':{width}}  {'estimate':>12}" + (f"  {'std. error':>12}" if sure else "")
-        rows = [
-            f"{name:{width}}  {estimates[name]:12.6g}" + (f"  {spread[name]:12.4g}" if sure else "") for name in shown
-        ]
-        more = [] if len(shown) == len(self.names) else [f"… and {len(self.names) - len(shown)} more"]
-        return [head, *rows, *more]
+_MOST_ROWS, _FEW_ROWS = 30, 5
+"""A fit of more parameters than the first shows only so many as the second."""
 
-    def _foot(self) -> list[str]:
-        statistic = ""
-        if isinstance(self.discrepancy, DKSD):
-            statistic = f" ({'U' if self.discrepancy.unbiased else 'V'}-statistic)"
-        steps = f"{int(self.steps)} step{'s' if self.steps != 1 else ''}"
-        lines = [
-            f"loss {float(self.loss):.6g}{statistic}: {self.discrepancy}",
-            f"{self.solver}, {steps}, condition number {float(self.condition):.3g}. {self.message}",
-        ]
-        return lines + [f"Note: {note}" for note in self.notes]
+
+def _title(fit: Fit) -> str:
+    variables = f" of {fit.d} variables" if fit.d > 1 else ""
+    return f"{type(fit.model).__name__}, {fit.n} observations{variables}"
+
+
+def _table(fit: Fit, shown: tuple[str, ...], alpha: float) -> tuple[tuple[str, ...], tuple]:
+    """Columns and rows; estimates alone where there are no standard errors."""
+    estimates, spread = fit.params, fit.bse
+    if not fit.converged or not np.isfinite(list(spread.values())).all():
+        return ("estimate",), tuple((name, (estimates[name],)) for name in shown)
+    ends = fit.conf_int(alpha)
+    columns = ("estimate", "std. error", f"{100 * (1 - alpha):g} % from", "to")
+    return columns, tuple((name, (estimates[name], spread[name], *ends[name])) for name in shown)
+
+
+def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
+    """What was minimised, how, and how it ended."""
+    discrepancy = fit.discrepancy
+    facts = [("Loss", f"{float(fit.loss):.6g}, {_kind(discrepancy)}")]
+    if isinstance(discrepancy, DKSD):
+        facts.append(("Kernel", repr(discrepancy.kernel)))
+    if isinstance(discrepancy, DKSD | DSM):
+        facts.append(("Diffusion", repr(discrepancy.diffusion)))
+    steps = f"{int(fit.steps)} step{'s' if int(fit.steps) != 1 else ''}"
+    facts += [("Solver", f"{fit.solver}, {steps}"), ("Status", fit.message)]
+    if np.isfinite(fit.condition):
+        facts.append(("Condition", f"{float(fit.condition):.3g}"))
+    if fit.converged and fit.cov is not None and np.isfinite(fit.cov).all():
+        facts.append(("Errors", "sandwich, from the Hessian of the loss that was minimised"))
+    return tuple(facts)
+
+
+def _kind(discrepancy: AbstractDiscrepancy) -> str:
+    if isinstance(discrepancy, DKSD):
+        return f"{type(discrepancy).__name__} as a {'U' if discrepancy.unbiased else 'V'}-statistic"
+    return type(discrepancy).__name__
 
 
 def _plain(array: Array) -> Array:

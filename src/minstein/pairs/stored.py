@@ -64,6 +64,29 @@ def stored_products(matrices: tuple[Stored, ...], sample: Sample, phis: Features
     return total
 
 
+def stored_sum(matrices: tuple[Stored, ...], sample: Sample, phi: Features, *, diagonal: Scalar) -> Scalar:
+    """`pair_sum` of φ = (t, m); value and gradient take one product with each matrix."""
+    total = jnp.zeros((), sample.x.dtype)
+    for stored in matrices:
+        t = reduced(stored.term, sample, phi)[1].t
+        total += _quadratic(stored.K, stored.c, t) + stored.constant
+        total += diagonal * (stored.k_on * jnp.vdot(t, t) + stored.constant_on)
+    return total
+
+
+@jax.custom_jvp
+def _quadratic(K: Float[Array, "N N"], c: Float[Array, "N r"], t: Float[Array, "N r"]) -> Scalar:
+    """tᵀKt + 2⟨t, c⟩, differentiable in t, with K symmetric and constant."""
+    return jnp.vdot(t, K @ t + 2 * c)
+
+
+@_quadratic.defjvp
+def _quadratic_jvp(primals: tuple, tangents: tuple) -> tuple[Scalar, Scalar]:
+    K, c, t = primals
+    field = K @ t + c
+    return jnp.vdot(t, field + c), 2 * jnp.vdot(field, tangents[2])
+
+
 def _products(stored: Stored, t: Float[Array, "q N r"]) -> Products:
     q, rows, r = t.shape
     flat = t.reshape(q, -1)

@@ -1,0 +1,68 @@
+"""How much an observation moves an estimate: influence functions and approximate leave-one-out estimates."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from . import errors
+from ._types import Array, LogDensity
+from .objective import objective
+from .params import theta
+from .result import Fit
+from .sample import Sample, read, run
+
+
+def influence(fit: Fit, x: Any, z: Any = None) -> Float[Array, "k p"]:
+    """The influence function of the estimate, −H⁻¹ times what an observation at z contributes to the gradient.
+
+    An observation added at z moves the estimate by about influence/n. The paper prints it with the opposite sign.
+
+    Args:
+        fit: a fit that converged.
+        x: the sample it was made from; a fit holds no data.
+        z: points, of shape (k, d) or (k,); None means the observations themselves.
+
+    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> ms.influence(fit, x, np.array([5.0])).round(6)            # z − mean
+    array([[4.566667]])
+    """
+    x = _sample_of(fit, x)
+    if z is None:
+        return run(_at_observations, (fit.discrepancy, None), fit.model, x)[: x.shape[0]]
+    z = np.asarray(read(z), x.dtype)
+    if z.shape[1] != x.shape[1]:
+        raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
+    return run(_at_points, (fit.discrepancy, z), fit.model, x)
+
+
+def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
+    """By how much each observation moved the estimates: θ̂ minus the estimate without it, to first order in 1/n.
+
+    Args:
+        fit: a fit that converged.
+        x: the sample it was made from.
+    """
+    return influence(fit, x) / (fit.n - 1)
+
+
+def _sample_of(fit: Fit, x: Any) -> Array:
+    x = read(x)
+    if not fit.converged:
+        raise ValueError(f"The influence function is that of a minimum, and there is none. {fit.message}")
+    if x.shape != (fit.n, fit.d):
+        raise errors.another_sample(x.shape, (fit.n, fit.d))
+    return x
+
+
+def _at_observations(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "N p"]:
+    second = objective(tree[0], model, sample, natural=True).second(theta(model))
+    return -jnp.linalg.solve(second.hessian, second.projections).T
+
+
+def _at_points(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "k p"]:
+    discrepancy, z = tree
+    target = objective(discrepancy, model, sample, natural=True)
+    return -jnp.linalg.solve(target.second(theta(model)).hessian, target.shares(theta(model), z)).T

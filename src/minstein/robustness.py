@@ -1,0 +1,113 @@
+"""Is an estimate robust? The influence function far out, and what a cluster of outliers would do."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from ._types import Array, LogDensity
+from .discrepancies import DKSD
+from .influence import influence
+from .models._family import median_and_mad
+from .operator import stein_kernel
+from .params import unwrap
+from .result import Fit
+from .sample import Sample, read, run
+
+_FAR = np.geomspace(1e2, 1e4, 5)
+"""Distances, in units of the data's spread, at which rates are measured."""
+
+_NEAR = np.linspace(0, 20, 81)[1:]
+"""Distances over which the largest influence is looked for."""
+
+_GROWS = 0.05
+"""A rate above this counts as growth."""
+
+
+class Robustness(NamedTuple):
+    """How an estimate behaves under outliers.
+
+    Attributes:
+        sensitivity: the largest influence of a single observation on each parameter, ∞ where it has no bound.
+        rates: the power of the distance with which the influence on each parameter grows; negative where it falls.
+        cluster_rate: the same for k⁰(z, z), which decides about many outliers in one place; None for score matching.
+        message: all this in words.
+    """
+
+    sensitivity: dict[str, float]
+    rates: dict[str, float]
+    cluster_rate: float | None
+    message: str
+
+    @property
+    def bounded(self) -> bool:
+        """Whether no single observation can move any parameter without limit."""
+        return all(rate <= _GROWS for rate in self.rates.values())
+
+    def __repr__(self) -> str:
+        rows = [
+            f"{name}: sensitivity {self.sensitivity[name]:.4g}, rate {self.rates[name]:+.2f}" for name in self.rates
+        ]
+        return "\n".join([self.message, *rows])
+
+
+def robustness(fit: Fit, x: Any) -> Robustness:
+    """Look at the influence function of a fit along rays from the middle of the data, near and far.
+
+    Args:
+        fit: a fit that converged.
+        x: the sample it was made from; a fit holds no data.
+    """
+    data = np.asarray(read(x), np.float64)
+    centre, spread = median_and_mad(data)
+    rays = np.concatenate([np.eye(fit.d), -np.eye(fit.d)]) * spread
+    far = np.abs(_along(fit, x, centre, rays, _FAR))
+    near = np.abs(_along(fit, x, centre, rays, _NEAR))
+    rates = _rates(far)
+    largest = np.maximum(near.max((0, 1)), np.where(rates > _GROWS, np.inf, far.max((0, 1))))
+    cluster = _cluster_rate(fit, data, centre, rays)
+    by_name = lambda values: dict(zip(fit.names, (float(v) for v in values), strict=True))
+    return Robustness(by_name(largest), by_name(rates), cluster, _message(rates, cluster))
+
+
+def _along(fit: Fit, x: Any, centre: Array, rays: Array, distances: Array) -> Float[Array, "rays r p"]:
+    z = centre + distances[:, None] * rays[:, None, :]
+    return np.asarray(influence(fit, x, z.reshape(-1, fit.d))).reshape(len(rays), len(distances), -1)
+
+
+def _rates(values: Float[Array, "rays r *p"]) -> Array:
+    """The largest slope of log value on log distance over the rays; −∞ where the values vanish."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(values)
+        slopes = (logs[:, -1] - logs[:, 0]) / np.log(_FAR[-1] / _FAR[0])
+    return np.where(np.isfinite(slopes), slopes, -np.inf).max(0)
+
+
+def _cluster_rate(fit: Fit, x: Array, centre: Array, rays: Array) -> float | None:
+    if not isinstance(fit.discrepancy, DKSD):
+        return None
+    z = (centre + _FAR[:, None] * rays[:, None, :]).reshape(-1, fit.d)
+    values = run(_on_diagonal, (fit.discrepancy, z), fit.model, x)
+    return float(_rates(np.abs(values).reshape(len(rays), len(_FAR), 1))[0])
+
+
+def _on_diagonal(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, " k"]:
+    discrepancy, z = tree
+    k0 = stein_kernel(unwrap(model), discrepancy.diffusion, discrepancy.kernel)
+    return jax.vmap(lambda z: k0(z, z))(jnp.asarray(z))
+
+
+def _message(rates: Array, cluster: float | None) -> str:
+    if (rates > _GROWS).any():
+        return (
+            "Not robust: a single observation far out moves the estimate without limit. "
+            "A diffusion that falls off bounds it: ms.DKSD(kernel, ms.diffusions.decay(alpha, centre))."
+        )
+    if cluster is not None and cluster > _GROWS:
+        return (
+            "A single outlier does bounded harm, but many in one place would still bias the estimate, because k⁰(z, z) "
+            "grows with their distance. A diffusion that falls off faster than the score grows prevents it."
+        )
+    return "Robust: neither a single outlier nor a distant cluster of them moves the estimate without limit."
