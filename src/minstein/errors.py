@@ -18,7 +18,7 @@ class StatisticWarning(UserWarning):
     """Another statistic was used than was asked for."""
 
 
-class NotConverged(RuntimeError):  # noqa: N818 - it says what happened
+class NotConverged(RuntimeError):
     """No minimum was found. `fit` holds what there is."""
 
     def __init__(self, message: str, fit: Any):
