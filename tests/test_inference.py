@@ -24,13 +24,19 @@ def fit():
 class TestIntervals:
     def test_a_location_is_symmetric(self, fit):
         low, high = fit.conf_int()["loc"]
-        half = stats.t.ppf(0.975, 98) * fit.bse["loc"]
+        half = stats.t.ppf(0.975, 98) * np.sqrt(100 / 98) * fit.bse["loc"]
         np.testing.assert_allclose([low, high], [fit.params["loc"] - half, fit.params["loc"] + half], rtol=1e-12)
 
     def test_a_scale_is_symmetric_in_its_logarithm_and_positive(self, fit):
         low, high = fit.conf_int(1e-9)["scale"]
         assert 0 < low < fit.params["scale"] < high
         np.testing.assert_allclose(low * high, fit.params["scale"] ** 2, rtol=1e-10)
+
+    def test_a_normal_mean_has_students_interval(self):
+        x = RNG.standard_normal(12)
+        fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+        exact = stats.ttest_1samp(x, 0).confidence_interval(0.95)
+        np.testing.assert_allclose(fit.conf_int()["loc"], exact, rtol=1e-9)
 
     def test_weights_stay_between_zero_and_one(self):
         def log_p(p, x):

@@ -19,6 +19,7 @@ from .errors import PrecisionWarning as PrecisionWarning
 from .errors import SingularInformation as SingularInformation
 from .errors import StatisticWarning as StatisticWarning
 from .expansion import Quadratic as Quadratic
+from .expansion import covariance as covariance
 from .expansion import hessian as hessian
 from .expansion import information as information
 from .expansion import quadratic as quadratic

@@ -15,6 +15,7 @@ from . import errors
 from ._types import Array, LogDensity, is_traced
 from .diagnose import explain
 from .discrepancies import DKSD, AbstractDiscrepancy
+from .inference import sandwich
 from .objective import AbstractObjective, objective
 from .operator import stein_kernel
 from .params import names, theta, unwrap
@@ -45,6 +46,15 @@ def information(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> 
     definite.
     """
     return _evaluate(_information, "information tensor", discrepancy, model, x)[1]
+
+
+def covariance(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
+    """The sandwich H⁻¹ΣH⁻¹/n in θ at this model; at a fitted one it is the covariance of the estimates, `fit.cov`.
+
+    H is the Hessian of the loss, Σ the second moment of what each observation contributes to its gradient. Away from a
+    minimum it is algebra only.
+    """
+    return _evaluate(_covariance, "covariance", discrepancy, model, x)[1]
 
 
 class Quadratic(NamedTuple):
@@ -109,6 +119,11 @@ def _value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, sample:
 def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
     target = _in_theta(discrepancy, model, sample)
     return target(theta(model)), target.second(theta(model)).hessian
+
+
+def _covariance(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+    target = _in_theta(discrepancy, model, sample)
+    return target(theta(model)), sandwich(target.second(theta(model)), sample.size)[0]
 
 
 def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:

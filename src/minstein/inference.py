@@ -14,5 +14,6 @@ def sandwich(second: Second, n: Scalar) -> tuple[Float[Array, "p p"], Float[Arra
     DSM it is the gradient of its term, which gives ¼g⁻¹Σg⁻¹ (the paper prints it without the ¼).
     """
     w, Q = jnp.linalg.eigh(second.hessian)
-    influence = Q / w @ (Q.T @ second.projections)
-    return influence @ influence.T / n**2, -jnp.sum(influence, axis=1) / n
+    solve = lambda B: Q / w @ (Q.T @ B)
+    influence = solve(second.projections)
+    return influence @ influence.T / n**2, -solve(second.gradient)

@@ -42,8 +42,12 @@ def interval(estimate: Any, error: Any, link: str, width: float) -> tuple[Any, A
         return _FROM[link](centre - half), _FROM[link](centre + half)
 
 
-def width(alpha: float | int, df: int) -> float:
-    """The quantile that leaves alpha/2 on either side, of Student's t with df degrees of freedom."""
+def width(alpha: float | int, n: int, p: int) -> float:
+    """Half the length of an interval of level 1 − alpha, in standard errors: t(n − p) · √(n/(n − p)).
+
+    The factor makes up for the p parameters that were fitted; it gives a normal mean its exact interval.
+    """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha must be between 0 and 1, got {alpha:g}: 0.05 for intervals of 95 %.")
-    return float(stats.t.ppf(1 - alpha / 2, max(df, 1)))
+    df = max(n - p, 1)
+    return float(stats.t.ppf(1 - alpha / 2, df) * np.sqrt(n / df))

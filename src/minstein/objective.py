@@ -42,10 +42,12 @@ class Jet(NamedTuple):
 class Second(NamedTuple):
     """The loss to second order at its minimum.
 
-    `projections` holds each observation's first-order share in the gradient: the gradient varies as their mean does.
+    `projections` holds what each observation contributes to the gradient, in the sense that the gradient varies from
+    sample to sample as their mean does: ∂F for a mean of F, twice the Hájek projection of ∂k⁰ for a mean over pairs.
     """
 
     hessian: Float[Array, "p p"]
+    gradient: Float[Array, " p"]
     projections: Float[Array, "p N"]
 
 
@@ -150,7 +152,7 @@ class PairObjective(AbstractObjective):
         bent = jax.jacfwd(jax.grad(along))(vector)
         hessian = 2 * (products(phis, Fields(G, G)).off[1:, 1:] + bent) / self.pairs
         rows = _row_sums(phis.t * G.t[0] + phis.t[0] * G.t) + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
-        return Second(hessian, _projected(rows[1:], self))
+        return Second(hessian, *_projected(rows[1:], self))
 
     def shares(self, vector, z):
         """φ at z meets G φ of the sample: the points z are targets, and as sources they count nothing."""
@@ -188,11 +190,10 @@ def _row_sums(batch: Float[Array, "q N *r"]) -> Float[Array, "q N"]:
     return jnp.sum(batch.reshape(*batch.shape[:2], -1), axis=2)
 
 
-def _projected(rows: Array, pairs: "PairObjective | PlainObjective") -> Array:
-    """2aᵢ − ā, where ā, the mean of aᵢ = Σⱼ ∂k⁰(xᵢ, xⱼ)/(n − 1), is the gradient."""
-    n = pairs.sample.size
-    a = rows / (n - 1 + pairs.diagonal)
-    return pairs.sample.zero_padding_of_columns(2 * a - jnp.sum(a, axis=1, keepdims=True) / n)
+def _projected(rows: Array, pairs: "PairObjective | PlainObjective") -> tuple[Array, Array]:
+    """ā and 2aᵢ, where aᵢ = Σⱼ ∂k⁰(xᵢ, xⱼ)/(n − 1) and its mean ā is the gradient."""
+    a = pairs.sample.zero_padding_of_columns(rows / (pairs.sample.size - 1 + pairs.diagonal))
+    return jnp.sum(a, axis=1) / pairs.sample.size, 2 * a
 
 
 class PlainObjective(AbstractObjective):
@@ -225,7 +226,7 @@ class PlainObjective(AbstractObjective):
     def second(self, vector):
         k0 = lambda vector: stein_kernel(self.at(vector), self.discrepancy.diffusion, self.discrepancy.kernel)
         rows = lambda vector: autodiff.pair_rows(k0(vector), self.sample, with_diagonal=self.diagonal > 0)
-        return Second(jax.jacfwd(jax.grad(self))(vector), _projected(jax.jacfwd(rows)(vector).T, self))
+        return Second(jax.jacfwd(jax.grad(self))(vector), *_projected(jax.jacfwd(rows)(vector).T, self))
 
     def shares(self, vector, z):
         def mean(vector: Theta) -> Array:
@@ -256,11 +257,13 @@ class PointObjective(AbstractObjective):
     def second(self, vector):
         contributions = lambda vector: self.discrepancy.contributions(self.at(vector), self.sample)
 
-        def gradient(vector: Theta) -> tuple[Array, Array]:
+        def gradient(vector: Theta) -> tuple[Array, tuple[Array, Array]]:
             rows = self.sample.zero_padding_of_columns(jax.jacfwd(contributions)(vector).T)
-            return jnp.sum(rows, axis=1) / self.sample.size, rows
+            mean = jnp.sum(rows, axis=1) / self.sample.size
+            return mean, (mean, rows)
 
-        return Second(*jax.jacfwd(gradient, has_aux=True)(vector))
+        hessian, (mean, rows) = jax.jacfwd(gradient, has_aux=True)(vector)
+        return Second(hessian, mean, rows)
 
     def shares(self, vector, z):
         there = Sample(z, jnp.asarray(z.shape[0]), self.sample.centre)

@@ -90,12 +90,12 @@ class Fit(eqx.Module):
         return _plain(self.cov)
 
     def conf_int(self, alpha: float | int = 0.05) -> dict[str, tuple[Any, Any]]:
-        """Intervals of level 1 − alpha by name, with quantiles of t with n − p degrees of freedom.
+        """Intervals of level 1 − alpha by name: t(n − p) · √(n/(n − p)) standard errors to either side.
 
         Those of positive parameters are symmetric in the logarithm and stay positive; those of weights stay in (0, 1).
         NaN where the fit has not converged.
         """
-        half = width(alpha, self.n - len(self.names))
+        half = width(alpha, self.n, len(self.names))
         estimates, errors_ = self.params, self.bse
         ends = (
             interval(estimates[name], errors_[name], link, half)
