@@ -72,6 +72,17 @@ class TestWald:
         np.testing.assert_allclose(test.statistic, gap @ np.linalg.inv(fit.cov) @ gap, rtol=1e-10)
         assert test.df == 2
 
+    def test_a_smaller_model(self, fit):
+        """The same as testing the value that the smaller model holds; nothing else is nested."""
+        held = ms.fit(ms.models.StudentT(25.0, ms.fixed(9.0), 5.0), XT)
+        test = fit.wald_test(held)
+        z = (fit.params["scale"] - 9) / fit.bse["scale"]
+        np.testing.assert_allclose([test.statistic, test.df], [z**2, 1], rtol=1e-10)
+        with pytest.raises(ValueError, match="not nested"):
+            held.wald_test(fit)
+        with pytest.raises(ValueError, match="not nested"):
+            fit.wald_test(fit)
+
     def test_nonsense(self, fit):
         with pytest.raises(ValueError, match="each of the 2 parameters, got shape"):
             fit.wald_test([1, 0, 0])
@@ -147,6 +158,15 @@ class TestInfluence:
         np.testing.assert_allclose(ms.influence(fit, NORMAL_SCORES, z)[:, 0], exact, atol=0.01)
         assert abs(ms.influence(fit, NORMAL_SCORES, np.array([1.5]))[0, 0] - 1.570137) < 0.01
 
+    def test_in_the_population(self):
+        """Draws from the model instead of data: the closed form to Monte-Carlo error, which is 1/√draws."""
+        fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), NORMAL_SCORES, ms.KSD(ms.kernels.Gaussian(1.0)))
+        z = np.array([-4.0, -1.0, 0.3, 1.5, 6.0])
+        found = ms.influence(fit, None, z, key=jax.random.key(8), draws=2000)[:, 0]
+        np.testing.assert_allclose(found, z * 1.5**1.5 * np.exp(-(z**2) / 4), atol=4 * 1.3 / np.sqrt(2000))
+        with pytest.raises(ValueError, match=r"key=jax.random.key\(0\)"):
+            ms.influence(fit, None, z)
+
     def test_contaminating_and_refitting(self):
         """One more observation among n moves the estimate by influence/n, up to terms in 1/n²."""
         x, ksd = T5.sample(jax.random.key(2), 250), ms.KSD(ms.kernels.IMQ(10.0), unbiased=False)
@@ -201,6 +221,20 @@ class TestRobustness:
         np.testing.assert_allclose(found.sensitivity["loc"], np.sqrt(2) * 1.5**1.5 * np.exp(-0.5), rtol=0.02)
         np.testing.assert_allclose(found.cluster_rate, 2, atol=0.01)
         assert "many in one place" in found.message
+
+    def test_sensitivity_over_a_box(self):
+        """Score matching of a mean: |z − mean| at the farther corner. KSD: the maximum inside, or at the edge."""
+        x = NORMAL_SCORES[::10]
+        location = ms.models.Gaussian(0.0, ms.fixed(1.0))
+        linear = ms.fit(location, x, ms.SM())
+        np.testing.assert_allclose(ms.sensitivity(linear, x, -3.0, 2.0)["loc"], 3 + x.mean(), rtol=1e-9)
+        ksd = ms.fit(location, x, ms.KSD(ms.kernels.Gaussian(1.0), unbiased=False))
+        z = np.linspace(0, 9, 2001)
+        curve = np.abs(ms.influence(ksd, x, z)[:, 0])
+        np.testing.assert_allclose(ms.sensitivity(ksd, x, 0.0, 9.0)["loc"], curve.max(), rtol=1e-5)
+        np.testing.assert_allclose(ms.sensitivity(ksd, x, 2.0, 9.0)["loc"], curve[z >= 2.0][0], rtol=1e-2)
+        with pytest.raises(ValueError, match="low must be below high"):
+            ms.sensitivity(ksd, x, 2.0, 2.0)
 
     def test_a_heavy_tailed_model_is_robust(self, fit):
         found = ms.robustness(fit, XT)

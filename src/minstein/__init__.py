@@ -14,6 +14,7 @@ from .discrepancies import KSD as KSD
 from .discrepancies import SM as SM
 from .divergence import Hutchinson as Hutchinson
 from .divergence import Sliced as Sliced
+from .errors import BoundaryWarning as BoundaryWarning
 from .errors import NotConverged as NotConverged
 from .errors import PrecisionWarning as PrecisionWarning
 from .errors import SingularInformation as SingularInformation
@@ -39,9 +40,11 @@ from .resampling import bootstrap as bootstrap
 from .result import Fit as Fit
 from .result import load as load
 from .robustness import robustness as robustness
+from .robustness import sensitivity as sensitivity
 from .solvers import LBFGS as LBFGS
 from .solvers import SGD as SGD
 from .solvers import ClosedForm as ClosedForm
 from .solvers import DirectSearch as DirectSearch
 from .solvers import GaussNewton as GaussNewton
 from .solvers import RiemannianSGD as RiemannianSGD
+from .stein_class import stein_class as stein_class

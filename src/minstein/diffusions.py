@@ -65,6 +65,23 @@ class Decay(eqx.Module):
         return 1 / (1 + norm_power(x - self.centre, jnp.asarray(self.alpha, x.dtype)))
 
 
+class Bounded(eqx.Module):
+    """The field m(x) = diag(h(x)) that vanishes at the edges of a box; made by `bounded`."""
+
+    low: Any = eqx.field(converter=as_float)
+    high: Any = eqx.field(converter=as_float)
+
+    def __repr__(self) -> str:
+        return as_call(self)
+
+    def __call__(self, x: Point) -> Field:
+        below, above = x - self.low, self.high - x
+        width = self.high - jnp.asarray(self.low)
+        both = below * above / jnp.where(jnp.isfinite(width), width, 1)
+        one = jnp.where(jnp.isfinite(below), below, jnp.where(jnp.isfinite(above), above, 1))
+        return jnp.where(jnp.isfinite(width), both, one)
+
+
 class OfModel(AbstractDiffusion):
     """The field m(x) = fn(model, x); made by `of_model`."""
 
@@ -105,6 +122,24 @@ def decay(alpha: Any, centre: Any = 0.0) -> Decay:
     if not is_traced(alpha) and not float(alpha) > 0:
         raise ValueError(f"decay: alpha must be positive, got {float(alpha):g}.")
     return Decay(alpha, centre)
+
+
+def bounded(low: Any = -np.inf, high: Any = np.inf) -> Bounded:
+    """m(x) = diag(h), h = x − low, high − x, or (x − low)(high − x)/(high − low): for data on a half-line or a box.
+
+    It vanishes at the edges, so that the Stein identity holds although the density does not vanish there. With
+    low = 0, DSM is the score matching of non-negative data.
+
+    Args:
+        low, high: numbers, or shape (d,); infinite where the support has no edge.
+
+    >>> m = ms.diffusions.bounded(low=0.0)
+    >>> float(m(jnp.array([0.3]))[0])
+    0.30000001192092896
+    """
+    if not is_traced((low, high)) and not np.all(np.asarray(low) < np.asarray(high)):
+        raise ValueError("bounded: low must be below high.")
+    return Bounded(low, high)
 
 
 def of_model(fn: Callable, *, moving: bool = False, refreeze: bool = False) -> OfModel:

@@ -18,6 +18,10 @@ class StatisticWarning(UserWarning):
     """Another statistic was used than was asked for."""
 
 
+class BoundaryWarning(UserWarning):
+    """The Stein identity has a boundary term, so the estimates are biased."""
+
+
 class NotConverged(RuntimeError):
     """No minimum was found. `fit` holds what there is."""
 
@@ -149,13 +153,14 @@ def no_gradient_in_data() -> TypeError:
     )
 
 
-def not_converged(fit: Any) -> NotConverged:
+def not_converged(fit: Any, hint: str = "") -> NotConverged:
     code = int(fit.status)
     kind = SingularInformation if code == status.SINGULAR else NotConverged
     where = ", ".join(f"{name} = {value:.6g}" for name, value in list(fit.params.items())[:8])
     return kind(
         f"{status.MEANING[code]} After {int(fit.steps)} steps: {where}, loss {float(fit.loss):.6g}. "
-        f"Usual causes: {status.ADVICE[code]}. With throw=False you get this fit, without standard errors.",
+        f"Usual causes: {status.ADVICE[code]}. With throw=False you get this fit, without standard errors."
+        + (f" {hint}" if hint else ""),
         fit,
     )
 
@@ -230,3 +235,22 @@ def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
         f"x has shape {got}, but the fit was made from a sample of shape {fitted}. A fit holds no data: "
         "pass the same x again."
     )
+
+
+def boundary_term(edges: Any, x: np.ndarray) -> str:
+    """For edges as `stein_class` finds them, and the data."""
+    where = "; ".join([_edge_text(edge, x) for edge in edges[:3]] + ["…"] * (len(edges) > 3))
+    low, high = (sorted({edge.axis for edge in edges if edge.side == side}) for side in (-1, 1))
+    ends = [f"{name}=..." for name, axes in (("low", low), ("high", high)) if axes]
+    return (
+        f"The Stein identity has a boundary term, so estimates are biased: {where}. A diffusion that vanishes at the "
+        f"edge of the support removes the term: diffusion=ms.diffusions.bounded({', '.join(ends)})."
+    )
+
+
+def _edge_text(edge: Any, x: np.ndarray) -> str:
+    name = f"x[{edge.axis}]"
+    if np.isfinite(edge.at):
+        return f"the support ends at {name} = {edge.at:.6g}, where neither the density nor the diffusion vanishes"
+    far, end = ("−∞", x[:, edge.axis].min()) if edge.side < 0 else ("∞", x[:, edge.axis].max())
+    return f"log p does not fall as {name} → {far} (the data end at {end:.6g})"

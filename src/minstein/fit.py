@@ -1,5 +1,6 @@
 """`fit`: from a model, a sample and a discrepancy to a `Fit`."""
 
+import dataclasses
 import warnings
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from .result import Fit
 from .sample import Sample, at_boundary, read
 from .search import MANY, Outcome, searched
 from .solvers import LBFGS, AbstractSolver, ClosedForm, GaussNewton
+from .stein_class import stein_class
 
 
 def fit(
@@ -66,7 +68,7 @@ def fit(
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, ())
-    return _checked(result, x, throw)
+    return _with_boundary(_checked(result, model, x, throw), x)
 
 
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
@@ -81,13 +83,28 @@ def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, d: int) -> Abst
     return ClosedForm() if affine else GaussNewton()
 
 
-def _checked(result: Fit, x: Array, throw: bool) -> Fit:
+def _with_boundary(result: Fit, x: Array) -> Fit:
+    """Warn, and note, where the Stein identity has a boundary term at the fitted model."""
+    text = "" if is_traced(result) or not result.converged else _boundary_term(result.discrepancy, result.model, x)
+    if not text:
+        return result
+    warnings.warn(text, errors.BoundaryWarning, stacklevel=3)
+    return dataclasses.replace(result, notes=(*result.notes, text))
+
+
+def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> str:
+    """What is to be said about the Stein identity at the edges of the support; nothing where it holds."""
+    found = stein_class(discrepancy, model, x) if isinstance(discrepancy, DKSD | DSM) else None
+    return "" if found is None or found.holds else found.message
+
+
+def _checked(result: Fit, start: LogDensity, x: Array, throw: bool) -> Fit:
     """Raise, where that was asked for and the values are known."""
     if not throw or is_traced(result) or int(result.status) in (status.CONVERGED, status.FINISHED):
         return result
     if int(result.status) == status.NOT_FINITE:
         explain(result.discrepancy, result.model, x, float(result.loss))
-    raise errors.not_converged(result)
+    raise errors.not_converged(result, _boundary_term(result.discrepancy, start, x))
 
 
 class _Task(NamedTuple):
@@ -103,7 +120,7 @@ class _Task(NamedTuple):
 
     def held(self, discrepancy: Any) -> Fit:
         """The fit with the diffusion held at a pilot fit, and then, if asked, at each fit until it moves no more."""
-        pilot = fit(self.model, self.x, covariance=False, throw=False, progress=self.progress)
+        pilot = self._pilot()
         if self.throw and not is_traced(pilot) and not pilot.converged:
             raise errors.no_pilot(pilot)
         result = _unless_failed(pilot, self.at(pilot, discrepancy))
@@ -118,6 +135,12 @@ class _Task(NamedTuple):
         if self.throw:
             raise errors.no_fixed_point(result, _REFREEZES)
         return eqx.tree_at(lambda fit: fit.status, result, np.asarray(status.LIMIT))
+
+    def _pilot(self) -> Fit:
+        """The fit by default."""
+        discrepancy = default_discrepancy(self.x)
+        solver = _chosen(discrepancy, self.model, self.x.shape[1])
+        return self._replace(solver=solver, covariance=False).solved(discrepancy, ())
 
     def at(self, pilot: Fit, discrepancy: Any) -> Fit:
         """The fit with the diffusion held at another fit."""

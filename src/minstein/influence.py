@@ -4,7 +4,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PRNGKeyArray
 
 from . import errors
 from ._types import Array, LogDensity
@@ -14,28 +14,32 @@ from .result import Fit
 from .sample import Sample, read, run
 
 
-def influence(fit: Fit, x: Any, z: Any = None) -> Float[Array, "k p"]:
+def influence(
+    fit: Fit, x: Any, z: Any = None, *, key: PRNGKeyArray | None = None, draws: int = 4000
+) -> Float[Array, "k p"]:
     """The influence function of the estimate, −H⁻¹ times what an observation at z contributes to the gradient.
 
     An observation added at z moves the estimate by about influence/n. The paper prints it with the opposite sign.
 
     Args:
         fit: a fit that converged.
-        x: the sample it was made from; a fit holds no data.
+        x: the sample it was made from, as a fit holds no data; or None for the influence function in the population,
+            at the fitted model instead of the data, from draws of a family with a sampler.
         z: points, of shape (k, d) or (k,); None means the observations themselves.
+        key: for the population: the key of the draws.
+        draws: how many; the error falls with their square root.
 
     >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
     >>> ms.influence(fit, x, np.array([5.0])).round(6)            # z − mean
     array([[4.566667]])
     """
+    if x is None:
+        return _in_population(fit, z, key, draws)
     x = _sample_of(fit, x)
     if z is None:
         return run(_at_observations, (fit.discrepancy, None), fit.model, x)[: x.shape[0]]
-    z = np.asarray(read(z), x.dtype)
-    if z.shape[1] != x.shape[1]:
-        raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
-    return run(_at_points, (fit.discrepancy, z), fit.model, x)
+    return run(_at_points, (fit.discrepancy, _points(z, x)), fit.model, x)
 
 
 def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
@@ -46,6 +50,25 @@ def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
         x: the sample it was made from.
     """
     return influence(fit, x) / (fit.n - 1)
+
+
+def _in_population(fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int) -> Float[Array, "k p"]:
+    if not hasattr(fit.model, "sample"):
+        raise TypeError(
+            f"The influence function in the population needs draws from the model, and {type(fit.model).__name__} has "
+            "no sampler. Pass the data as x for the empirical one."
+        )
+    if key is None or z is None:
+        raise ValueError("The influence function in the population needs points z and a key: key=jax.random.key(0).")
+    x = np.asarray(fit.model.sample(key, draws), np.float64)
+    return run(_at_points_of_model, (fit.discrepancy, _points(z, x)), fit.model, x)
+
+
+def _points(z: Any, x: Array) -> Array:
+    z = np.asarray(read(z), x.dtype)
+    if z.shape[1] != x.shape[1]:
+        raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
+    return z
 
 
 def _sample_of(fit: Fit, x: Any) -> Array:
@@ -66,3 +89,10 @@ def _at_points(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "
     discrepancy, z = tree
     target = objective(discrepancy, model, sample, natural=True)
     return -jnp.linalg.solve(target.second(theta(model)).hessian, target.shares(theta(model), z)).T
+
+
+def _at_points_of_model(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "k p"]:
+    """At the model the Hessian is 2g."""
+    discrepancy, z = tree
+    target = objective(discrepancy, model, sample, natural=True)
+    return -jnp.linalg.solve(2 * target.jet(theta(model)).metric, target.shares(theta(model), z)).T

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -12,6 +13,7 @@ from . import errors, status
 from ._types import Array, is_traced, namespace
 from .discrepancies import DKSD, DSM, AbstractDiscrepancy
 from .intervals import Wald, interval, wald, width
+from .params import theta
 from .storage import read, write
 from .summary import Summary
 
@@ -104,14 +106,17 @@ class Fit(eqx.Module):
         return {name: (_numbers(low), _numbers(high)) for name, (low, high) in zip(self.names, ends, strict=True)}
 
     def wald_test(self, R: Any, r: Any = 0.0) -> Wald:
-        """The Wald test of the linear hypothesis Rθ = r.
+        """The Wald test of the linear hypothesis Rθ = r, or of a smaller model.
 
         Args:
-            R: a row for each hypothesis, a column for each parameter.
+            R: a row for each hypothesis, a column for each parameter; or the fit of the same model with some of its
+                parameters held by `ms.fixed`, to test whether they are what they were held at.
             r: what Rθ is under the hypothesis.
         """
         if self._batch or not self.converged:
             raise ValueError(f"A Wald test needs one fit that converged. {self.message}")
+        if isinstance(R, Fit):
+            R, r = _held(R, self)
         return wald(_plain(self.theta), self.cov_params(), R, r)
 
     def summary(self, alpha: float = 0.05) -> Summary:
@@ -141,6 +146,20 @@ class Fit(eqx.Module):
         if self._batch:
             return f"<{np.size(self.loss)} fits of {', '.join(self.names)} to n = {self.n}. {self.message}>"
         return str(self.summary())
+
+
+def _held(smaller: Fit, larger: Fit) -> tuple[Array, Array]:
+    """R and r of the hypothesis that what only the larger model fits is as the smaller one has it."""
+    extra = [name not in smaller.names for name in larger.names]
+    values = jax.tree.leaves(smaller.model)
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(larger.model)]
+    if shapes != [np.shape(leaf) for leaf in values] or not any(extra) or not set(smaller.names) <= set(larger.names):
+        raise ValueError(
+            f"The fit of {', '.join(smaller.names)} is not nested in that of {', '.join(larger.names)}. "
+            "Fit the same model with some of its parameters held: ms.fixed(value)."
+        )
+    at_smaller = jax.tree.unflatten(jax.tree.structure(larger.model), values)
+    return np.eye(len(extra))[extra], theta(at_smaller)[extra]
 
 
 _MOST_ROWS, _FEW_ROWS = 30, 5

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import qmc
 
 from ._types import Array, LogDensity
 from .discrepancies import DKSD
@@ -19,8 +20,11 @@ from .sample import Sample, read, run
 _FAR = np.geomspace(1e2, 1e4, 5)
 """Distances, in units of the data's spread, at which rates are measured."""
 
-_NEAR = np.linspace(0, 20, 81)[1:]
-"""Distances over which the largest influence is looked for."""
+_NEAR = 20
+"""Half the width of the box over which the largest influence is looked for."""
+
+_POINTS, _ROUNDS = 512, 8
+"""Points in the box that are tried in each round, and rounds, each in a quarter of the width around the best."""
 
 _GROWS = 0.05
 """A rate above this counts as growth."""
@@ -54,7 +58,7 @@ class Robustness(NamedTuple):
 
 
 def robustness(fit: Fit, x: Any) -> Robustness:
-    """Look at the influence function of a fit along rays from the middle of the data, near and far.
+    """Look at the influence function of a fit around the data, and far away along the axes.
 
     Args:
         fit: a fit that converged.
@@ -64,12 +68,38 @@ def robustness(fit: Fit, x: Any) -> Robustness:
     centre, spread = median_and_mad(data)
     rays = np.concatenate([np.eye(fit.d), -np.eye(fit.d)]) * spread
     far = np.abs(_along(fit, x, centre, rays, _FAR))
-    near = np.abs(_along(fit, x, centre, rays, _NEAR))
+    near = sensitivity(fit, x, centre - _NEAR * spread, centre + _NEAR * spread)
     rates = _rates(far)
-    largest = np.maximum(near.max((0, 1)), np.where(rates > _GROWS, np.inf, far.max((0, 1))))
+    largest = np.maximum(list(near.values()), np.where(rates > _GROWS, np.inf, far.max((0, 1))))
     cluster = _cluster_rate(fit, data, centre, rays)
     by_name = lambda values: dict(zip(fit.names, (float(v) for v in values), strict=True))
     return Robustness(by_name(largest), by_name(rates), cluster, _message(rates, cluster))
+
+
+def sensitivity(fit: Fit, x: Any, low: Any, high: Any) -> dict[str, float]:
+    """The gross-error sensitivity over a box: the largest influence, up to sign, that a point in it has on each parameter.
+
+    Args:
+        fit: a fit that converged.
+        x: the sample it was made from; a fit holds no data.
+        low, high: the corners of the box, numbers or shape (d,).
+    """
+    corners = np.broadcast_to(np.stack(np.broadcast_arrays(low, high)).astype(float).reshape(2, -1), (2, fit.d))
+    if not (corners[0] < corners[1]).all():
+        raise ValueError(f"low must be below high in each coordinate, got {corners[0]} and {corners[1]}.")
+    grid = np.append(qmc.Sobol(fit.d, scramble=False).random(_POINTS), np.ones((1, fit.d)), 0)
+    p = len(fit.names)
+    lows, highs = np.tile(corners[0], (p, 1)), np.tile(corners[1], (p, 1))
+    largest = np.zeros(p)
+    for _ in range(_ROUNDS):
+        points = lows[:, None] + (highs - lows)[:, None] * grid
+        sizes = np.abs(np.asarray(influence(fit, x, points.reshape(-1, fit.d)))).reshape(p, -1, p)
+        sizes = sizes[np.arange(p), :, np.arange(p)]
+        best = points[np.arange(p), sizes.argmax(1)]
+        largest = np.maximum(largest, sizes.max(1))
+        reach = (highs - lows) / 8
+        lows, highs = np.maximum(best - reach, corners[0]), np.minimum(best + reach, corners[1])
+    return dict(zip(fit.names, largest.tolist(), strict=True))
 
 
 def _along(fit: Fit, x: Any, centre: Array, rays: Array, distances: Array) -> Float[Array, "rays r p"]:
