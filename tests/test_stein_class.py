@@ -1,4 +1,4 @@
-"""The boundary term of the Stein identity: found where there is one, its cure works, and no alarm where there is none."""
+"""The boundary term of the Stein identity: found where there is one, cured, and no alarm where there is none."""
 
 import jax.numpy as jnp
 import numpy as np

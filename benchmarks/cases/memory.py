@@ -15,17 +15,17 @@ N, D = 32000, 5
 
 
 def rows() -> Iterator[Row]:
-    before = _peaks()
+    before = peaks()
     x, model, dksd = heavy_tailed(N, D), student_t(D), moving_dksd()
     results = []
     time = timing(lambda: results.append(ms.value_and_grad(dksd, model, x)), repeats=2)
-    growth = max(after - start for after, start in zip(_peaks(), before, strict=True))
+    growth = max(after - start for after, start in zip(peaks(), before, strict=True))
     error = difference(results[-1], student_t_reference(x))
     note = f"above {max(before):.2f} GB after import"
     yield Row(f"value and gradient, n={N}, d={D}", time, at_most(1.0, growth, "GB"), error, note)
 
 
-def _peaks() -> list[float]:
+def peaks() -> list[float]:
     """The largest resident size of this process so far, in GB, as each of the system's counters has it."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []

@@ -20,10 +20,10 @@ from .errors import PrecisionWarning as PrecisionWarning
 from .errors import SingularInformation as SingularInformation
 from .errors import StatisticWarning as StatisticWarning
 from .expansion import Quadratic as Quadratic
-from .expansion import covariance as covariance
 from .expansion import hessian as hessian
 from .expansion import information as information
 from .expansion import quadratic as quadratic
+from .expansion import sandwich as sandwich
 from .expansion import stein_matrix as stein_matrix
 from .expansion import value_and_grad as value_and_grad
 from .fit import fit as fit

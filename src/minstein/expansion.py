@@ -15,7 +15,7 @@ from . import errors
 from ._types import Array, LogDensity, is_traced
 from .diagnose import explain
 from .discrepancies import DKSD, AbstractDiscrepancy
-from .inference import sandwich
+from .inference import spread
 from .objective import AbstractObjective, objective
 from .operator import stein_kernel
 from .params import names, theta, unwrap
@@ -48,13 +48,13 @@ def information(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> 
     return _evaluate(_information, "information tensor", discrepancy, model, x)[1]
 
 
-def covariance(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
-    """The sandwich H⁻¹ΣH⁻¹/n in θ at this model; at a fitted one it is the covariance of the estimates, `fit.cov`.
+def sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
+    """H⁻¹ΣH⁻¹/n in θ at this model: at a fitted one, the covariance of the estimates.
 
-    H is the Hessian of the loss, Σ the second moment of what each observation contributes to its gradient. Away from a
-    minimum it is algebra only.
+    H is the Hessian of the loss, Σ the second moment of what each observation contributes to its gradient: ∂F for DSM,
+    2/(n − 1) Σⱼ ∂k⁰(xᵢ, xⱼ) for DKSD. Away from a minimum it is algebra only.
     """
-    return _evaluate(_covariance, "covariance", discrepancy, model, x)[1]
+    return _evaluate(_sandwich, "covariance", discrepancy, model, x)[1]
 
 
 class Quadratic(NamedTuple):
@@ -121,9 +121,9 @@ def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample
     return target(theta(model)), target.second(theta(model)).hessian
 
 
-def _covariance(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+def _sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
     target = _in_theta(discrepancy, model, sample)
-    return target(theta(model)), sandwich(target.second(theta(model)), sample.size)[0]
+    return target(theta(model)), spread(target.second(theta(model)), sample.size).cov
 
 
 def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:

@@ -77,7 +77,7 @@ def robustness(fit: Fit, x: Any) -> Robustness:
 
 
 def sensitivity(fit: Fit, x: Any, low: Any, high: Any) -> dict[str, float]:
-    """The gross-error sensitivity over a box: the largest influence, up to sign, that a point in it has on each parameter.
+    """The gross-error sensitivity over a box: the largest influence of a point in it on each parameter, up to sign.
 
     Args:
         fit: a fit that converged.

@@ -91,7 +91,7 @@ def stein_class(discrepancy: DKSD | DSM, model: LogDensity, x: Any) -> SteinClas
     log_p, flux = rays.look(np.tile(_REACH, (len(rays.starts), 1)))
     inside = _inside(log_p, flux)
     with np.errstate(invalid="ignore"):
-        found = _open_ends(rays, log_p, flux, inside.all(1)) + _closed_ends(rays, inside)
+        found = _open_ends(rays, log_p, flux, np.all(inside, 1)) + _closed_ends(rays, inside)
     edges = tuple({(edge.axis, edge.side): edge for edge in found}.values())
     return SteinClass(edges, errors.boundary_term(edges, x) if edges else "No boundary term was found.")
 
@@ -130,7 +130,7 @@ def _rays(discrepancy: DKSD | DSM, model: LogDensity, x: Float[Array, "n d"]) ->
 
 
 def _flux(tree: tuple, model: LogDensity, sample: Sample) -> tuple[Float[Array, " N"], Float[Array, " N"]]:
-    """log p, and log of p times what a field of the Stein class can have along a unit vector: √(uᵀmKmᵀu), or |uᵀmmᵀs|."""
+    """log p, and log of p times what a field of the Stein class has along a unit vector: √(uᵀmKmᵀu), or |uᵀmmᵀs|."""
     discrepancy, units = tree
     model = unwrap(model)
 
