@@ -1,0 +1,15 @@
+"""The command line of minstein.
+
+A package of its own, because `import minstein` loads JAX, and `minstein --help` should not have to wait for that.
+"""
+
+import sys
+
+
+def main() -> None:
+    """The command `minstein`."""
+    try:
+        from .app import app
+    except ImportError as reason:
+        sys.exit(f"The command line needs Typer and PyArrow: pip install 'minstein[cli]'. ({reason})")
+    app(prog_name="minstein")

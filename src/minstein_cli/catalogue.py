@@ -1,0 +1,159 @@
+"""What can be named on the command line: one entry each, and no import of JAX.
+
+To make a family, a kernel or a discrepancy available here, add its entry; a test compares the entries with the library.
+"""
+
+from typing import Literal, NamedTuple
+
+Shape = Literal["location", "scale", "number"]
+
+
+class Parameter(NamedTuple):
+    """One argument of an entry.
+
+    `shape` says what becomes of a model's parameter when the data have d columns: a location has d entries, a scale is
+    a number, d of them or a matrix, a number stays one. `default` is a number, a word or formula, or None where the
+    argument must be given. A model's parameter is `held` unless the user asks for it to be fitted.
+    """
+
+    name: str
+    meaning: str
+    default: float | str | None = None
+    shape: Shape = "number"
+    held: bool = False
+
+
+class Entry(NamedTuple):
+    """Something with a name: `path` says where the library has it."""
+
+    name: str
+    path: str
+    line: str
+    parameters: tuple[Parameter, ...] = ()
+
+    def parameter(self, name: str) -> Parameter | None:
+        return next((p for p in self.parameters if p.name == name), None)
+
+
+LOC = Parameter("loc", "location μ", "from the data", "location")
+SCALE = Parameter("scale", "scale L, the covariance being a multiple of LLᵀ", "from the data", "scale")
+
+MODELS = (
+    Entry("gaussian", "models:Gaussian", "Normal distribution, log p = −‖L⁻¹(x − μ)‖²/2", (LOC, SCALE)),
+    Entry(
+        "student-t",
+        "models:StudentT",
+        "Student's t, heavy tails: log p = −(ν + d)/2 · log(1 + ‖L⁻¹(x − μ)‖²/ν)",
+        (LOC, SCALE, Parameter("df", "degrees of freedom ν", 5.0, held=True)),
+    ),
+    Entry(
+        "symmetric-bessel",
+        "models:SymmetricBessel",
+        "Symmetric Bessel, p ∝ r^(s−d/2) K_(s−d/2)(r), r = ‖L⁻¹(x − μ)‖; Laplace at s = (d+1)/2",
+        (LOC, SCALE, Parameter("smoothness", "smoothness s ≥ d/2", "(d + 3)/2", held=True)),
+    ),
+    Entry(
+        "generalised-gamma",
+        "models:GeneralisedGamma",
+        "Exponential power, p ∝ exp(−‖x − μ‖^θ)",
+        (LOC, Parameter("power", "power θ > 0", 2.0, held=True)),
+    ),
+)
+
+LENGTHSCALE = "--lengthscale"
+
+KERNELS = (
+    Entry(
+        "imq",
+        "kernels:IMQ",
+        "Inverse multiquadric, k = (c² + r²)^β: slow decay, the usual choice",
+        (Parameter("c", "scale c > 0", LENGTHSCALE), Parameter("beta", "power β < 0", -0.5)),
+    ),
+    Entry(
+        "gaussian",
+        "kernels:Gaussian",
+        "Gaussian, k = exp(−r²/2ℓ²)",
+        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE),),
+    ),
+    Entry(
+        "matern",
+        "kernels:Matern",
+        "Matérn with smoothness 5/2 or 7/2",
+        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE), Parameter("smoothness", "2.5 or 3.5", 2.5)),
+    ),
+    Entry(
+        "rational-quadratic",
+        "kernels:RationalQuadratic",
+        "Rational quadratic, k = (1 + r²/2αℓ²)^(−α)",
+        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE), Parameter("alpha", "α > 0", 1.0)),
+    ),
+)
+
+DIFFUSIONS = (
+    Entry("identity", "diffusions:identity", "m = 1: DKSD is KSD, and DSM is SM"),
+    Entry(
+        "decay",
+        "diffusions:decay",
+        "m = 1/(1 + r^α), r = ‖(x − centre)/scale‖: distant observations count less",
+        (
+            Parameter("alpha", "α > 0"),
+            Parameter("centre", "centre of the data", "median"),
+            Parameter("scale", "unit of distance", "mad"),
+        ),
+    ),
+    Entry(
+        "redescending",
+        "diffusions:redescending",
+        "m = exp(−r²/2a²), r = ‖(x − centre)/scale‖: distant observations do not count",
+        (
+            Parameter("a", "a > 0", 2.5),
+            Parameter("centre", "centre of the data", "median"),
+            Parameter("scale", "unit of distance", "mad"),
+        ),
+    ),
+)
+
+DISCREPANCIES = (
+    Entry(
+        "ksd",
+        "KSD",
+        "Kernel Stein discrepancy: the default, for a smooth or a rough density",
+        (Parameter("kernel", "see minstein kernels", "imq"), Parameter("unbiased", "--statistic u", "--statistic v")),
+    ),
+    Entry(
+        "dksd",
+        "DKSD",
+        "Diffusion KSD: weights observations by m(x), for robustness or efficiency",
+        (
+            Parameter("kernel", "see minstein kernels", "imq"),
+            Parameter("diffusion", "see minstein diffusions"),
+            Parameter("unbiased", "--statistic u", "--statistic v"),
+        ),
+    ),
+    Entry("sm", "SM", "Score matching: no kernel, cost linear in n; needs a smooth density"),
+    Entry(
+        "dsm",
+        "DSM",
+        "Diffusion score matching: score matching weighted by m(x)",
+        (Parameter("diffusion", "see minstein diffusions"),),
+    ),
+)
+
+SOLVERS = (
+    Entry("gauss-newton", "GaussNewton", "Damped Gauss-Newton in the metric of the discrepancy"),
+    Entry("lbfgs", "LBFGS", "Limited-memory BFGS, for many parameters"),
+    Entry(
+        "direct-search",
+        "DirectSearch",
+        "Without derivatives, for a loss with jumps, such as that of a Laplace location",
+    ),
+)
+
+
+def names(entries: tuple[Entry, ...]) -> list[str]:
+    return [entry.name for entry in entries]
+
+
+def find(entries: tuple[Entry, ...], name: str) -> Entry | None:
+    """The entry of that name, however it is capitalised, and with _ for -."""
+    return next((entry for entry in entries if entry.name == name.lower().replace("_", "-")), None)
