@@ -11,5 +11,5 @@ def main() -> None:
     try:
         from .app import app
     except ImportError as reason:
-        sys.exit(f"The command line needs Typer and PyArrow: pip install 'minstein[cli]'. ({reason})")
+        sys.exit(f"The command line needs more than the library does: pip install 'minstein[cli]'. ({reason})")
     app(prog_name="minstein")

@@ -2,26 +2,16 @@
 
 import contextlib
 from collections.abc import Iterator
-from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
-import typer
+import click
 
-from . import options as opt
-from . import screen
 from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, names
+from .complaint import complain
+from .options import FILE, Grouped, every_option
 from .problem import Problem
 from .spec import Choice, assignments, choose
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Fit statistical models known only up to a constant, by minimum Stein discrepancy.",
-    epilog="Status: 0 done, 1 the fit did not converge, 2 bad usage or input.",
-)
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -31,14 +21,14 @@ def reported(debug: bool) -> Iterator[None]:
     """Whatever goes wrong inside is told in one message, or by its traceback."""
     try:
         yield
-    except (typer.Exit, typer.Abort):
+    except click.exceptions.Exit:
         raise
     except BaseException as reason:
         if debug:
             raise
         kind, text, code = _told(reason)
-        screen.complain(kind, text)
-        raise typer.Exit(code) from None
+        complain(kind, text)
+        raise click.exceptions.Exit(code) from None
 
 
 def _told(reason: BaseException) -> tuple[str, str, int]:
@@ -47,6 +37,8 @@ def _told(reason: BaseException) -> tuple[str, str, int]:
             return "Interrupted", "nothing was written.", INTERRUPTED
         case MemoryError():
             return "Error", "There is not enough memory for this.", BAD_INPUT
+        case BrokenPipeError():
+            raise reason
         case OSError(filename=name, strerror=text) if text:
             return "Error", f"{f'{name}: ' if name else ''}{text}. Nothing was written.", BAD_INPUT
         case Problem() | ValueError() | TypeError() | ImportError():
@@ -56,80 +48,62 @@ def _told(reason: BaseException) -> tuple[str, str, int]:
     raise reason
 
 
-def _version(value: bool) -> None:
+def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        print(f"minstein {version('minstein')}")
-        raise typer.Exit
+        from importlib.metadata import version
+
+        click.echo(f"minstein {version('minstein')}")
+        ctx.exit()
 
 
-@app.callback()
-def _main(
-    show: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Status: 0 done, 1 the fit did not converge, 2 bad usage or input.",
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+)
+def app() -> None:
+    """Fit statistical models known only up to a constant, by minimum Stein discrepancy."""
 
 
-@app.command()
-def fit(
-    source: opt.Source,
-    columns: opt.Columns = None,
-    header: opt.Header = None,
-    delimiter: opt.Delimiter = None,
-    decimal: opt.Decimal = ".",
-    drop_missing: opt.DropMissing = False,
-    *,
-    model: opt.Model,
-    settings: opt.Settings = None,
-    fixed: opt.Fixed = None,
-    starts: opt.Starts = None,
-    discrepancy: opt.Discrepancy = None,
-    kernel: opt.Kernel = None,
-    lengthscale: opt.Lengthscale = None,
-    diffusion: opt.Diffusion = None,
-    statistic: opt.Statistic = None,
-    robust: opt.Robust = False,
-    solver: opt.Solver = None,
-    alpha: opt.Alpha = 0.05,
-    bootstrap: opt.Bootstrap = None,
-    seed: opt.Seed = 0,
-    out: opt.Out = None,
-    report: opt.Report = None,
-    save: opt.Save = None,
-    as_json: opt.Json = False,
-    quiet: opt.Quiet = False,
-    debug: opt.Debug = False,
-) -> None:
+@app.command(cls=Grouped)
+@click.argument("source", metavar="DATA")
+@every_option
+def fit(source: str, **given: Any) -> None:
     """Fit a model to data and print the estimates with standard errors.
 
     With nothing but data and a model it minimises a kernel Stein discrepancy at the scale of the data, and says so.
     """
-    from . import fitting
+    with reported(given["debug"]):
+        request = _request(source, given)
+        request.check()
+
+        from . import fitting
+
+        code = fitting.run(request)
+    raise click.exceptions.Exit(code)
+
+
+def _request(source: str, given: dict[str, Any]) -> Any:
+    """The options, read and checked one by one."""
     from .data import Reading
     from .discrepancy import wish
     from .model import Values
+    from .request import Request
 
-    with reported(debug):
-        _check_alpha(alpha)
-        request = fitting.Request(
-            source=source,
-            reading=Reading(tuple(columns or ()), header, delimiter, decimal, drop_missing),
-            model=choose("model", model, MODELS),
-            values=Values(assignments("--set", settings), assignments("--fix", fixed), assignments("--start", starts)),
-            wish=wish(discrepancy, kernel, lengthscale, diffusion, statistic, robust),
-            solver=None if solver is None else _solver(solver),
-            alpha=alpha,
-            bootstrap=bootstrap,
-            seed=seed,
-            out=out,
-            report=report,
-            save=save,
-            as_json=as_json,
-            quiet=quiet,
-        )
-        code = fitting.run(request)
-    raise typer.Exit(code)
+    _check_alpha(given["alpha"])
+    asked = ("discrepancy", "kernel", "lengthscale", "diffusion", "statistic", "robust")
+    return Request(
+        source=source,
+        reading=Reading(*(given[name] for name in ("columns", "header", "delimiter", "decimal", "drop_missing"))),
+        model=choose("model", given["model"], MODELS),
+        values=Values(*(assignments(f"--{name}", given[name]) for name in ("set", "fix", "start"))),
+        wish=wish(**{name: given[name] for name in asked}),
+        solver=None if given["solver"] is None else _solver(given["solver"]),
+        as_json=given["json"],
+        **{name: given[name] for name in ("alpha", "bootstrap", "seed", "out", "report", "save", "quiet")},
+    )
 
 
 def _solver(text: str) -> Entry:
@@ -144,14 +118,16 @@ def _check_alpha(alpha: float) -> None:
         raise Problem(f"--alpha must lie between 0 and 1, got {alpha:g}. Intervals of 95 % have --alpha 0.05.")
 
 
+_debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
 @app.command()
-def show(
-    file: Annotated[Path, typer.Argument(metavar="FIT", help="A file that minstein fit --save wrote.")],
-    alpha: Annotated[float, typer.Option(metavar="NUMBER", help="Intervals have level 1 − ALPHA.")] = 0.05,
-    form: Annotated[str, typer.Option("--format", metavar="FORMAT", help="text, markdown, latex or html.")] = "text",
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-) -> None:
-    """Print the summary of a saved fit. Nothing in the file is executed."""
+@click.argument("file", metavar="FIT", type=FILE)
+@click.option("--alpha", type=float, default=0.05, show_default=True, help="Intervals have level 1 − alpha.")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "latex", "html"]), default="text")
+@_debug
+def show(file: Path, alpha: float, form: str, debug: bool) -> None:
+    """Print the summary of FIT, a file that minstein fit --save wrote. Nothing in the file is executed."""
     from . import saved
 
     with reported(debug):
@@ -160,47 +136,63 @@ def show(
 
 
 @app.command()
-def compare(
-    files: Annotated[list[Path], typer.Argument(metavar="FIT…", help="Files that minstein fit --save wrote.")],
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-) -> None:
+@click.argument("files", metavar="FIT...", type=FILE, nargs=-1, required=True)
+@_debug
+def compare(files: tuple[Path, ...], debug: bool) -> None:
     """Print saved fits side by side."""
     from . import saved
 
     with reported(debug):
-        saved.compare(files)
+        saved.compare(list(files))
 
 
 @app.command()
 def models() -> None:
     """List the families that --model knows."""
-    screen.entries(
-        MODELS, "Held parameters are set with --set and fitted with --start. Your own: --model file.py:name."
-    )
+    _list(MODELS, "Held parameters are set with --set and fitted with --start. Your own: --model file.py:name.")
 
 
 @app.command()
 def kernels() -> None:
     """List the kernels that --kernel knows."""
-    screen.entries(KERNELS, "Arguments: --kernel imq:beta=-0.9. The scale comes from --lengthscale.")
+    _list(KERNELS, "Arguments: --kernel imq:beta=-0.9. The scale comes from --lengthscale.")
 
 
 @app.command()
 def discrepancies() -> None:
     """List the discrepancies that --discrepancy knows."""
-    screen.entries(DISCREPANCIES, "--robust is dksd with a redescending diffusion and a wide kernel.")
+    _list(DISCREPANCIES, "--robust is dksd with a redescending diffusion and a wide kernel.")
 
 
 @app.command()
 def diffusions() -> None:
     """List the diffusions that --diffusion knows."""
-    screen.entries(DIFFUSIONS, "Arguments by position or name: --diffusion decay:2 or decay:2,centre=0,scale=1.")
+    _list(DIFFUSIONS, "Arguments by position or name: --diffusion decay:2 or decay:2,centre=0,scale=1.")
+
+
+def _list(entries: tuple[Entry, ...], note: str) -> None:
+    from . import screen
+
+    screen.entries(entries, note)
 
 
 @app.command()
-def datasets(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+@_debug
+def datasets(debug: bool) -> None:
     """List the data that ship with minstein."""
     from . import saved
 
     with reported(debug):
         saved.datasets()
+
+
+@app.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell: eval "$(minstein completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"There is no completion for {shell}.")
+    click.echo(kind(app, {}, "minstein", "_MINSTEIN_COMPLETE").source())

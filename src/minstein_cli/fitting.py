@@ -1,49 +1,24 @@
-"""The command `fit`, from the options as they were read to the files and the status. It loads JAX as late as it can."""
+"""The command `fit`, from a request that has been checked to the files and the status. The data are read before JAX."""
 
 import dataclasses
 import warnings
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from . import cache, data, discrepancy, outputs, screen
+from . import cache, data, discrepancy, screen
 from . import model as model_of
-from .catalogue import Entry
+from .complaint import complain
 from .library import resolve
 from .presenting import Done, show
-from .problem import Problem, unknown
-from .spec import Choice, Own
+from .problem import unknown
+from .request import Request
+from .spec import Choice
 from .writing import write
-
-
-class Request(NamedTuple):
-    """Everything that `minstein fit` was asked for."""
-
-    source: str
-    reading: data.Reading
-    model: Choice | Own
-    values: model_of.Values
-    wish: discrepancy.Wish
-    solver: Entry | None
-    alpha: float
-    bootstrap: int | None
-    seed: int
-    out: Path | None
-    report: Path | None
-    save: Path | None
-    as_json: bool
-    quiet: bool
-
-    @property
-    def files(self) -> list[Path]:
-        return [path for path in (self.report, self.save) if path is not None]
-
 
 CONVERGED, NOT_CONVERGED = 0, 1
 
 
 def run(request: Request) -> int:
     """Fit, print, write; the status with which the command ends."""
-    _check(request)
     table = None if request.source.startswith("dataset:") else data.read(request.source, request.reading)
     cache.use()
     with screen.stage("Loading JAX", quiet=request.quiet):
@@ -65,17 +40,7 @@ def _warn(caught: list[warnings.WarningMessage], *, but: type[Warning]) -> None:
     for text in dict.fromkeys(
         str(w.message) for w in caught if issubclass(w.category, kinds) and not issubclass(w.category, but)
     ):
-        screen.complain("Warning", text)
-
-
-def _check(request: Request) -> None:
-    """Refuse what can be refused without JAX."""
-    data.check_source(request.source)
-    model_of.check(request.model, request.values)
-    inside = [] if request.out is None else [request.out / "summary.txt"]
-    if request.out is not None and request.out.exists() and not request.out.is_dir():
-        raise Problem(f"--out {request.out} is a file, not a directory.")
-    outputs.check(request.files + inside, data=request.source)
+        complain("Warning", text)
 
 
 def _dataset(request: Request) -> data.Data:

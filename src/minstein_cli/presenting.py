@@ -5,6 +5,7 @@ import math
 from typing import Any, NamedTuple
 
 from . import screen
+from .complaint import complain
 from .data import Data
 
 
@@ -30,7 +31,7 @@ def show(done: Done, *, as_json: bool) -> None:
             print()
             screen.summary(bootstrap_summary(done))
     if not fit.converged:
-        screen.complain("Not converged", f"{fit.message} {_ADVICE}")
+        complain("Not converged", f"{fit.message} {_ADVICE}")
 
 
 _ADVICE = (

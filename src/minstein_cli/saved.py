@@ -4,15 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from . import screen
-from .problem import Problem, unknown
+from .problem import Problem
 
 _FORMATS = {"text": None, "markdown": "to_markdown", "latex": "to_latex", "html": "to_html"}
 
 
 def show(path: Path, alpha: float, form: str) -> None:
     """The summary of a saved fit."""
-    if form not in _FORMATS:
-        raise unknown("format", form, _FORMATS)
     summary = _loaded([path])[0].summary(alpha)
     method = _FORMATS[form]
     if method is None:

@@ -17,18 +17,12 @@ _WIDE = 1000
 """Where nobody looks at the output but a program, no line is broken."""
 
 
-def console(*, stderr: bool = False) -> Console:
+def console() -> Console:
     """Text as it is: no markup, no highlighting. Colours only on a terminal."""
-    screen = Console(stderr=stderr, markup=False, highlight=False, soft_wrap=False)
+    screen = Console(markup=False, highlight=False, soft_wrap=False)
     if not screen.is_terminal:
         screen.width = _WIDE
     return screen
-
-
-def complain(kind: str, text: str) -> None:
-    """'Error: …' on stderr."""
-    style = {"Error": "bold red", "Warning": "yellow"}.get(kind, "bold")
-    console(stderr=True).print(Text.assemble((f"{kind}: ", style), text))
 
 
 @contextlib.contextmanager

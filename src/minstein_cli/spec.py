@@ -1,5 +1,6 @@
 """Reading what was typed: name=value, name:arguments, and the places where a user's own code lives."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,10 +74,10 @@ def number(text: str, what: str) -> float:
         raise Problem(f"{what} must be a number, got {text!r}.") from None
 
 
-def assignments(option: str, texts: list[str] | None) -> dict[str, Any]:
+def assignments(option: str, texts: Iterable[str]) -> dict[str, Any]:
     """['df=5', 'loc=0,1', 'scale=1,0;0.5,2'] as numbers, lists and lists of lists by name."""
     found: dict[str, Any] = {}
-    for text in texts or ():
+    for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name:
             raise Problem(f"{option} {text}: write NAME=VALUE, such as {option} scale=2.")
