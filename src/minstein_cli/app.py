@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, names
+from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, find, names
 from .complaint import complain
-from .options import FILE, Grouped, every_option
-from .problem import Problem
+from .options import FILE, Grouped, Named, every_option
+from .problem import Problem, unknown
 from .spec import Choice, assignments, choose
 
 BAD_INPUT, INTERRUPTED = 2, 130
@@ -40,7 +40,7 @@ def _told(reason: BaseException) -> tuple[str, str, int]:
         case BrokenPipeError():
             raise reason
         case OSError(filename=name, strerror=text) if text:
-            return "Error", f"{f'{name}: ' if name else ''}{text}. Nothing was written.", BAD_INPUT
+            return "Error", f"{f'{name}: ' if name else ''}{text}.", BAD_INPUT
         case Problem() | ValueError() | TypeError() | ImportError():
             return "Error", str(reason), BAD_INPUT
         case Exception():
@@ -146,34 +146,35 @@ def compare(files: tuple[Path, ...], debug: bool) -> None:
         saved.compare(list(files))
 
 
-@app.command()
-def models() -> None:
-    """List the families that --model knows."""
-    _list(MODELS, "Held parameters are set with --set and fitted with --start. Your own: --model file.py:name.")
+def _listing(kind: str, entries: tuple[Entry, ...], note: str) -> None:
+    """Add a command that lists what can be named, or tells about one of them."""
+
+    @app.command(name=f"{kind}s", help=f"List what --{kind} knows, or the parameters of one NAME.")
+    @click.argument("name", required=False, type=Named(entries))
+    def listed(name: str | None) -> None:
+        from . import screen
+
+        with reported(False):
+            if name is None:
+                screen.entries(entries, note)
+                return
+            found = find(entries, name)
+            if found is None:
+                raise unknown(kind, name, names(entries))
+            screen.entry(found)
 
 
-@app.command()
-def kernels() -> None:
-    """List the kernels that --kernel knows."""
-    _list(KERNELS, "Arguments: --kernel imq:beta=-0.9. The scale comes from --lengthscale.")
+_listing("model", MODELS, "A parameter with a value is held at it, unless --start says to fit it.")
+_listing("kernel", KERNELS, "Arguments: --kernel imq:beta=-0.9. The scale comes from --lengthscale.")
+_listing("diffusion", DIFFUSIONS, "Arguments: --diffusion decay:2, or decay:2,centre=0,scale=1.")
 
 
 @app.command()
 def discrepancies() -> None:
-    """List the discrepancies that --discrepancy knows."""
-    _list(DISCREPANCIES, "--robust is dksd with a redescending diffusion and a wide kernel.")
-
-
-@app.command()
-def diffusions() -> None:
-    """List the diffusions that --diffusion knows."""
-    _list(DIFFUSIONS, "Arguments by position or name: --diffusion decay:2 or decay:2,centre=0,scale=1.")
-
-
-def _list(entries: tuple[Entry, ...], note: str) -> None:
+    """List what --discrepancy knows."""
     from . import screen
 
-    screen.entries(entries, note)
+    screen.entries(DISCREPANCIES, "--robust is dksd with a redescending diffusion and a wide kernel.")
 
 
 @app.command()

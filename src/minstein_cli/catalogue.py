@@ -39,18 +39,18 @@ LOC = Parameter("loc", "location μ", "from the data", "location")
 SCALE = Parameter("scale", "scale L, the covariance being a multiple of LLᵀ", "from the data", "scale")
 
 MODELS = (
-    Entry("gaussian", "models:Gaussian", "Normal distribution, log p = −‖L⁻¹(x − μ)‖²/2", (LOC, SCALE)),
+    Entry("gaussian", "models:Gaussian", "Normal, log p = −‖L⁻¹(x − μ)‖²/2", (LOC, SCALE)),
     Entry(
         "student-t",
         "models:StudentT",
-        "Student's t, heavy tails: log p = −(ν + d)/2 · log(1 + ‖L⁻¹(x − μ)‖²/ν)",
+        "Student's t with ν degrees of freedom: heavy tails",
         (LOC, SCALE, Parameter("df", "degrees of freedom ν", 5.0, held=True)),
     ),
     Entry(
         "symmetric-bessel",
         "models:SymmetricBessel",
-        "Symmetric Bessel, p ∝ r^(s−d/2) K_(s−d/2)(r), r = ‖L⁻¹(x − μ)‖; Laplace at s = (d+1)/2",
-        (LOC, SCALE, Parameter("smoothness", "smoothness s ≥ d/2", "(d + 3)/2", held=True)),
+        "p ∝ r^(s−d/2) K_(s−d/2)(r); Laplace at s = (d+1)/2",
+        (LOC, SCALE, Parameter("smoothness", "smoothness s ≥ d/2", "(d+3)/2", held=True)),
     ),
     Entry(
         "generalised-gamma",
@@ -66,7 +66,7 @@ KERNELS = (
     Entry(
         "imq",
         "kernels:IMQ",
-        "Inverse multiquadric, k = (c² + r²)^β: slow decay, the usual choice",
+        "Inverse multiquadric, k = (c² + r²)^β: the usual choice",
         (Parameter("c", "scale c > 0", LENGTHSCALE), Parameter("beta", "power β < 0", -0.5)),
     ),
     Entry(
@@ -89,26 +89,29 @@ KERNELS = (
     ),
 )
 
+CENTRE = Parameter("centre", "where r = ‖(x − centre)/scale‖ is zero", "median")
+UNIT = Parameter("scale", "unit of r; mad is the median absolute deviation times 1.4826", "mad")
+
 DIFFUSIONS = (
     Entry("identity", "diffusions:identity", "m = 1: DKSD is KSD, and DSM is SM"),
     Entry(
         "decay",
         "diffusions:decay",
-        "m = 1/(1 + r^α), r = ‖(x − centre)/scale‖: distant observations count less",
+        "m = 1/(1 + r^α): distant observations count less",
         (
             Parameter("alpha", "α > 0"),
-            Parameter("centre", "centre of the data", "median"),
-            Parameter("scale", "unit of distance", "mad"),
+            CENTRE,
+            UNIT,
         ),
     ),
     Entry(
         "redescending",
         "diffusions:redescending",
-        "m = exp(−r²/2a²), r = ‖(x − centre)/scale‖: distant observations do not count",
+        "m = exp(−r²/2a²): distant observations do not count",
         (
             Parameter("a", "a > 0", 2.5),
-            Parameter("centre", "centre of the data", "median"),
-            Parameter("scale", "unit of distance", "mad"),
+            CENTRE,
+            UNIT,
         ),
     ),
 )
@@ -117,24 +120,24 @@ DISCREPANCIES = (
     Entry(
         "ksd",
         "KSD",
-        "Kernel Stein discrepancy: the default, for a smooth or a rough density",
+        "Kernel Stein discrepancy: the default",
         (Parameter("kernel", "see minstein kernels", "imq"), Parameter("unbiased", "--statistic u", "--statistic v")),
     ),
     Entry(
         "dksd",
         "DKSD",
-        "Diffusion KSD: weights observations by m(x), for robustness or efficiency",
+        "Diffusion KSD: weights observations by m(x)",
         (
             Parameter("kernel", "see minstein kernels", "imq"),
             Parameter("diffusion", "see minstein diffusions"),
             Parameter("unbiased", "--statistic u", "--statistic v"),
         ),
     ),
-    Entry("sm", "SM", "Score matching: no kernel, cost linear in n; needs a smooth density"),
+    Entry("sm", "SM", "Score matching: no kernel, cost linear in n; for smooth densities"),
     Entry(
         "dsm",
         "DSM",
-        "Diffusion score matching: score matching weighted by m(x)",
+        "Diffusion score matching: weights observations by m(x)",
         (Parameter("diffusion", "see minstein diffusions"),),
     ),
 )

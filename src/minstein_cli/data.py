@@ -91,6 +91,8 @@ def finished(source: str, columns: dict[str, Any], reading: Reading) -> Data:
     """The columns as one array, after every check that needs no model."""
     import numpy as np
 
+    if all(len(column) == 0 for column in columns.values()):
+        raise Problem(f"{source} has no rows.")
     for name in columns:
         _check_numeric(source, name, columns[name], columns)
     x = np.column_stack([_numbers(columns[name]) for name in columns])
@@ -119,7 +121,7 @@ def _chosen(source: str, names: list[str], wanted: tuple[str, ...]) -> list[str]
 def _distinct(source: str, names: list[str]) -> list[str]:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise Problem(f"{source} has two columns named {twice!r}. Rename one, or read it with --no-header.")
+        raise Problem(f"{source} has two columns named {twice!r}. Rename one of them.")
     return names
 
 
@@ -147,8 +149,6 @@ def _csv(source: str, content: bytes, reading: Reading) -> dict[str, Any]:
             ),
         )
     except pyarrow.ArrowInvalid as reason:
-        if "Empty CSV" in str(reason):
-            raise Problem(f"{source} has a header but no rows.") from reason
         raise Problem(f"{source} cannot be read as CSV: {str(reason).rstrip('.')}.") from reason
     return {name: table.column(name) for name in chosen}
 
@@ -227,7 +227,7 @@ def _example(column: Any, kind: Any) -> str:
         try:
             float(value if value is not None else 0)
         except (TypeError, ValueError):
-            hint = "; for a decimal comma use --decimal ," if _is_number(str(value), ",") else ""
+            hint = " (is that a decimal comma? then --decimal ,)" if _is_number(str(value), ",") else ""
             return f"row {row + 1} has {str(value)[:40]!r}{hint}"
     return f"its type is {kind}"
 
@@ -252,6 +252,8 @@ def _npy(source: str, content: bytes) -> dict[str, Any]:
     try:
         array = np.load(io.BytesIO(content), allow_pickle=False)
     except (ValueError, EOFError, OSError) as reason:
+        if "allow_pickle" in str(reason):
+            raise Problem(f"{source} holds Python objects, which are not loaded because that may run code.") from reason
         raise Problem(f"{source} cannot be read: {str(reason).rstrip('.')}.") from reason
     if array.ndim not in (1, 2):
         raise Problem(f"{source} has shape {array.shape}. It needs a row for each observation: (n, d) or (n,).")
@@ -284,13 +286,13 @@ def _check_values(source: str, x: Any, columns: tuple[str, ...]) -> None:
     import numpy as np
 
     if len(x) == 0:
-        raise Problem(f"{source} has no rows.")
+        raise Problem(f"{source} has no rows without missing values.")
     if len(x) == 1:
         raise Problem(f"{source} has one row, and a fit needs at least two observations.")
     for name, column in zip(columns, x.T, strict=True):
         infinite = int(np.isinf(column).sum())
         if infinite:
-            raise Problem(f"Column {name!r} of {source} has {infinite} infinite values.")
+            raise Problem(f"Column {name!r} of {source} has {infinite} infinite value{'s' * (infinite > 1)}.")
         if np.ptp(column) == 0:
             raise Problem(
                 f"Column {name!r} of {source} is constant: all {len(x)} values are {column[0]:g}, "

@@ -24,6 +24,11 @@ class Values(NamedTuple):
         for name in sorted(both):
             raise Problem(f"{name} is given more than once among --set, --fix and --start.")
 
+    def held(self) -> tuple[str, ...]:
+        """What is held because the user said so, in words."""
+        told = {**self.settings, **self.fixed}
+        return tuple(f"{name} is held at {value}." for name, value in told.items() if not isinstance(value, str))
+
 
 def check(choice: Choice | Own, values: Values) -> None:
     """Refuse names that a family of the catalogue does not have, before anything slow is loaded."""
@@ -53,7 +58,11 @@ def _parameter(entry: Entry, name: str) -> Parameter:
 
 def build(choice: Choice | Own, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]:
     """The model at its start on the data, and what was decided for the user."""
-    return _own(choice, values) if isinstance(choice, Own) else _family(choice.entry, values, x)
+    if isinstance(choice, Choice):
+        return _family(choice.entry, values, x)
+    model = _own(choice, values)
+    _check_values(choice, model, x)
+    return model, (f"The model is {choice}.", *values.held())
 
 
 # Families of the catalogue
@@ -68,6 +77,7 @@ def _family(entry: Entry, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]
     family = resolve(entry)
     form, notes = _form(entry, values, x.shape[1])
     fields = {p.name: _initial(p, x.shape[1], form) for p in entry.parameters}
+    notes += values.held()
     given = {**values.settings, **values.fixed, **values.starts}
     for p in entry.parameters:
         if p.held and p.name in given:
@@ -110,7 +120,7 @@ def _initial(parameter: Parameter, d: int, form: str) -> Any:
         return 0.0 if d == 1 else np.zeros(d)
     if parameter.shape == "scale":
         return {"scalar": 1.0, "diagonal": np.ones(d), "full": np.eye(d)}[form]
-    return (d + 3) / 2 if parameter.default == "(d + 3)/2" else parameter.default
+    return (d + 3) / 2 if parameter.default == "(d+3)/2" else parameter.default
 
 
 def _like(parameter: Parameter, value: Any, d: int) -> Any:
@@ -123,7 +133,7 @@ def _like(parameter: Parameter, value: Any, d: int) -> Any:
 # A user's own model
 
 
-def _own(where: Own, values: Values) -> tuple[Any, tuple[str, ...]]:
+def _own(where: Own, values: Values) -> Any:
     import minstein as ms
 
     thing = own.load(where)
@@ -137,7 +147,22 @@ def _own(where: Own, values: Values) -> tuple[Any, tuple[str, ...]]:
         raise Problem(f"{where}: {reason}") from reason
     if not ms.params.names(model):
         raise Problem(f"{where} has no free parameters: write 1.0 instead of 1, or hold fewer of them.")
-    return model, ()
+    return model
+
+
+def _check_values(where: Own, model: Any, x: Any) -> None:
+    """Refuse a model that is not finite on the data. A NaN of log p may have a finite score, and would go unnoticed."""
+    import jax
+    import numpy as np
+
+    with jax.enable_x64(True):
+        values = np.asarray(jax.vmap(model)(x))
+    bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else np.zeros(0)
+    if bad.size:
+        raise Problem(
+            f"{where} returns {values[bad[0]]} at {bad.size} of {len(x)} observations, the first in row {bad[0] + 1}. "
+            "Begin where it is finite (--start NAME=VALUE), or leave out observations that it rules out."
+        )
 
 
 def _made(where: Own, thing: Any, values: Values) -> Any:

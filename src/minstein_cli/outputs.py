@@ -43,12 +43,16 @@ def together() -> Iterator[Callable[[Path], Path]]:
         with _undisturbed():
             for target, part in parts.items():
                 os.replace(part, target)
-    except BaseException:
+    except BaseException as reason:
         for part in parts.values():
             part.unlink(missing_ok=True)
         for directory in reversed(made):
             with contextlib.suppress(OSError):
                 directory.rmdir()
+        if isinstance(reason, OSError):
+            raise Problem(
+                f"{', '.join(map(str, parts))} could not be written: {reason.strerror or reason}."
+            ) from reason
         raise
 
 

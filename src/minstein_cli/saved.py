@@ -28,7 +28,7 @@ def compare(paths: list[Path]) -> None:
     rows = [(name, [_estimate(fit, name) for fit in fits]) for name in names]
     rows += [
         ("model", [_model(fit) for fit in fits]),
-        ("discrepancy", [type(fit.discrepancy).__name__ for fit in fits]),
+        ("discrepancy", [_discrepancy(fit.discrepancy) for fit in fits]),
         ("loss", [f"{float(fit.loss):.4g}" for fit in fits]),
         ("n", [str(fit.n) for fit in fits]),
         ("converged", ["yes" if fit.converged else "no" for fit in fits]),
@@ -59,6 +59,16 @@ def _estimate(fit: Any, name: str) -> str:
 
 def _model(fit: Any) -> str:
     return fit.summary().title.partition(",")[0]
+
+
+def _discrepancy(discrepancy: Any) -> str:
+    """'KSD', 'SM', or 'DKSD, Redescending'."""
+    name, diffusion = type(discrepancy).__name__, getattr(discrepancy, "diffusion", None)
+    if diffusion is None:
+        return name
+    if type(diffusion).__name__ == "Constant":
+        return name.removeprefix("D")
+    return f"{name}, {type(getattr(diffusion, 'field', diffusion)).__name__}"
 
 
 def _caveats(fits: list[Any]) -> list[str]:

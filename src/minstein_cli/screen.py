@@ -41,30 +41,34 @@ def stage(text: str, *, quiet: bool) -> Iterator[None]:
 
 
 def entries(rows: tuple[Entry, ...], note: str) -> None:
-    """A table of the catalogue."""
+    """A table of the catalogue, a line for each entry where the terminal is wide enough."""
     screen = console()
-    table = Table(box=SIMPLE, pad_edge=False, show_edge=False)
-    for title in ("name", "what it is", "parameters"):
-        table.add_column(title, style="bold" if title == "name" else None, no_wrap=title == "name", overflow="fold")
+    table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
+    table.add_column("name", style="bold", no_wrap=True)
+    table.add_column("parameters", overflow="fold")
+    table.add_column("what it is", overflow="fold")
     for entry in rows:
-        table.add_row(entry.name, entry.line, "\n".join(map(_parameter, entry.parameters)) or "–")
-    screen.print(table if screen.is_terminal else _plain(rows))
+        table.add_row(entry.name, ", ".join(map(_brief, entry.parameters)) or "–", entry.line)
+    screen.print(table)
     screen.print()
     screen.print(note)
 
 
-def _plain(rows: tuple[Entry, ...]) -> Table:
-    """The same with one line for each entry, for programs."""
-    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
-    for entry in rows:
-        table.add_row(entry.name, entry.line, "; ".join(map(_parameter, entry.parameters)))
-    return table
+def entry(one: Entry) -> None:
+    """One entry of the catalogue, with the meaning of its parameters."""
+    screen = console()
+    screen.print(Text.assemble((one.name, "bold"), f": {one.line}"))
+    for p in one.parameters:
+        default = "" if p.default is None else f"; held at {_default(p)}" if p.held else f"; {_default(p)} by default"
+        screen.print(f"  {p.name}: {p.meaning}{default}")
 
 
-def _parameter(p: Parameter) -> str:
-    default = f"{p.default:g}" if isinstance(p.default, float) else p.default
-    state = f", held at {default}" if p.held else f" [{default}]" if default is not None else ""
-    return f"{p.name}: {p.meaning}{state}"
+def _brief(p: Parameter) -> str:
+    return f"{p.name}={_default(p)}" if isinstance(p.default, float) or p.held else p.name
+
+
+def _default(p: Parameter) -> str:
+    return f"{p.default:g}" if isinstance(p.default, float) else str(p.default)
 
 
 def summary(table: Any) -> None:
@@ -96,14 +100,28 @@ def _number(value: float) -> str:
 
 
 def side_by_side(columns: list[str], rows: list[tuple[str, list[str]]], notes: list[str]) -> None:
-    """A table with a row for each name and a column for each fit."""
+    """A row for each name, a column for each fit, and as many tables as the width of the screen calls for."""
     screen = console()
-    table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=screen.is_terminal)
-    table.add_column("", style="bold", no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", overflow="fold")
-    for name, cells in rows:
-        table.add_row(name, *cells)
-    screen.print(table)
+    widths = [max(len(text) for text in (column, *(cells[i] for _, cells in rows))) for i, column in enumerate(columns)]
+    room = screen.width - max(len(name) for name, _ in rows)
+    for chosen in _packed(widths, room):
+        table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
+        table.add_column("", style="bold", no_wrap=True)
+        for i in chosen:
+            table.add_column(columns[i], justify="right", overflow="fold")
+        for name, cells in rows:
+            table.add_row(name, *(cells[i] for i in chosen))
+        screen.print(table)
+        screen.print()
     for note in notes:
         screen.print(note)
+
+
+def _packed(widths: list[int], room: int) -> list[list[int]]:
+    """Columns in order, as many to a table as there is room for, and one at the least."""
+    tables: list[list[int]] = [[]]
+    for i, width in enumerate(widths):
+        if tables[-1] and sum(widths[j] + 3 for j in tables[-1]) + width + 3 > room:
+            tables.append([])
+        tables[-1].append(i)
+    return tables

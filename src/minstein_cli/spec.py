@@ -29,6 +29,9 @@ class Choice(NamedTuple):
     arguments: dict[str, Any]
 
 
+MAY_BE_OWN = ("model", "kernel", "diffusion")
+
+
 def choose(kind: str, text: str, entries: tuple[Entry, ...]) -> Choice | Own:
     """'decay:2', 'matern:smoothness=3.5': an entry with arguments; 'file.py:name', 'package.module:name': one's own."""
     head, colon, rest = text.partition(":")
@@ -36,8 +39,9 @@ def choose(kind: str, text: str, entries: tuple[Entry, ...]) -> Choice | Own:
     if entry is not None:
         return Choice(entry, _arguments(kind, entry, rest) if colon else {})
     place, _, name = text.rpartition(":")
-    if not place and not text.endswith(".py"):
-        raise unknown(kind, text, names(entries), advice="Your own is given as path/to/file.py:name.")
+    if kind not in MAY_BE_OWN or (not place and not text.endswith(".py")):
+        advice = "Your own is given as path/to/file.py:name." if kind in MAY_BE_OWN else ""
+        raise unknown(kind, text, names(entries), advice=advice)
     if not name.isidentifier():
         raise Problem(f"{text!r} names no object. Write path/to/file.py:name or package.module:name.")
     own = Own(place, name)
