@@ -43,13 +43,13 @@ MODELS = (
     Entry(
         "student-t",
         "models:StudentT",
-        "Student's t with ν degrees of freedom: heavy tails",
+        "Student's t: heavy tails",
         (LOC, SCALE, Parameter("df", "degrees of freedom ν", 5.0, held=True)),
     ),
     Entry(
         "symmetric-bessel",
         "models:SymmetricBessel",
-        "p ∝ r^(s−d/2) K_(s−d/2)(r); Laplace at s = (d+1)/2",
+        "Symmetric Bessel; Laplace's at smoothness (d+1)/2",
         (LOC, SCALE, Parameter("smoothness", "smoothness s ≥ d/2", "(d+3)/2", held=True)),
     ),
     Entry(
