@@ -12,4 +12,8 @@ def main() -> None:
         from .app import app
     except ImportError as reason:
         sys.exit(f"The command line needs more than the library does: pip install 'minstein[cli]'. ({reason})")
+    if "jax" in sys.modules:  # python -m minstein has loaded it
+        from . import cache
+
+        cache.use()
     app(prog_name="minstein")

@@ -1,6 +1,5 @@
 """JAX's persistent compilation cache, so that the second fit of a shape need not compile."""
 
-import contextlib
 import os
 import platform
 import sys
@@ -9,16 +8,30 @@ from pathlib import Path
 
 
 def use() -> None:
-    """Point JAX to a directory of the user's, before it is loaded. JAX's own variables have the last word."""
-    if "jax" in sys.modules:
-        return
-    with contextlib.suppress(OSError):
-        directory = _directory()
+    """Point JAX to a directory of the user's. JAX's own environment variables have the last word."""
+    directory = _directory()
+    try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if os.access(directory, os.W_OK):
-            os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(directory))
-            os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-            os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    except OSError:
+        return
+    if not os.access(directory, os.W_OK):
+        return
+    settings = {
+        "jax_compilation_cache_dir": str(directory),
+        "jax_persistent_cache_min_compile_time_secs": 0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+    }
+    for name, value in settings.items():
+        if name.upper() not in os.environ:
+            _set(name, value)
+
+
+def _set(name: str, value: str | int) -> None:
+    """By the environment while JAX has not been loaded, which would take a second, and by its configuration after."""
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update(name, value)
+    else:
+        os.environ[name.upper()] = str(value)
 
 
 def _directory() -> Path:

@@ -116,12 +116,14 @@ DIFFUSIONS = (
     ),
 )
 
+UNBIASED = Parameter("unbiased", "the U- or the V-statistic", "--statistic")
+
 DISCREPANCIES = (
     Entry(
         "ksd",
         "KSD",
         "Kernel Stein discrepancy: the default",
-        (Parameter("kernel", "see minstein kernels", "imq"), Parameter("unbiased", "--statistic u", "--statistic v")),
+        (Parameter("kernel", "see minstein kernels", "imq"), UNBIASED),
     ),
     Entry(
         "dksd",
@@ -130,7 +132,7 @@ DISCREPANCIES = (
         (
             Parameter("kernel", "see minstein kernels", "imq"),
             Parameter("diffusion", "see minstein diffusions"),
-            Parameter("unbiased", "--statistic u", "--statistic v"),
+            UNBIASED,
         ),
     ),
     Entry("sm", "SM", "Score matching: no kernel, cost linear in n; for smooth densities"),

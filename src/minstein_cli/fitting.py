@@ -1,6 +1,7 @@
 """The command `fit`, from a request that has been checked to the files and the status. The data are read before JAX."""
 
 import dataclasses
+import sys
 import warnings
 from typing import Any
 
@@ -20,7 +21,8 @@ CONVERGED, NOT_CONVERGED = 0, 1
 def run(request: Request) -> int:
     """Fit, print, write; the status with which the command ends."""
     table = None if request.source.startswith("dataset:") else data.read(request.source, request.reading)
-    cache.use()
+    if "jax" not in sys.modules:
+        cache.use()
     with screen.stage("Loading JAX", quiet=request.quiet):
         import minstein as ms
     with warnings.catch_warnings(record=True) as caught:

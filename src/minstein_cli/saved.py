@@ -84,6 +84,6 @@ def datasets() -> None:
     """The data that ship with minstein."""
     with screen.stage("Loading JAX", quiet=False):
         import minstein as ms
-    for name in ms.datasets.names():
-        found = ms.datasets.load(name)
-        print(f"{name}: {len(found.x)} rows; {', '.join(found.columns)}")
+    found = {name: ms.datasets.load(name) for name in ms.datasets.names()}
+    rows = [(name, *map(str, data.x.shape), data.description) for name, data in found.items()]
+    screen.listing(("name", "rows", "columns", "what was measured"), rows)

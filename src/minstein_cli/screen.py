@@ -41,17 +41,21 @@ def stage(text: str, *, quiet: bool) -> Iterator[None]:
 
 
 def entries(rows: tuple[Entry, ...], note: str) -> None:
-    """A table of the catalogue, a line for each entry where the terminal is wide enough."""
+    """A table of the catalogue."""
+    titles = ("name", "parameters", "what it is")
+    listing(titles, [(e.name, ", ".join(map(_brief, e.parameters)) or "–", e.line) for e in rows])
+    console().print(f"\n{note}")
+
+
+def listing(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A line for each row, where the terminal is wide enough."""
     screen = console()
     table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
-    table.add_column("name", style="bold", no_wrap=True)
-    table.add_column("parameters", overflow="fold")
-    table.add_column("what it is", overflow="fold")
-    for entry in rows:
-        table.add_row(entry.name, ", ".join(map(_brief, entry.parameters)) or "–", entry.line)
+    for i, title in enumerate(titles):
+        table.add_column(title, style="bold" if i == 0 else None, no_wrap=i == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
     screen.print(table)
-    screen.print()
-    screen.print(note)
 
 
 def entry(one: Entry) -> None:
@@ -59,11 +63,21 @@ def entry(one: Entry) -> None:
     screen = console()
     screen.print(Text.assemble((one.name, "bold"), f": {one.line}"))
     for p in one.parameters:
-        default = "" if p.default is None else f"; held at {_default(p)}" if p.held else f"; {_default(p)} by default"
-        screen.print(f"  {p.name}: {p.meaning}{default}")
+        screen.print(f"  {p.name}: {p.meaning}{_said(p)}")
+
+
+def _said(p: Parameter) -> str:
+    if p.default is None:
+        return "; must be given"
+    if p.held:
+        return f"; held at {_default(p)}"
+    return f"; see {p.default}" if _default(p).startswith("--") else f"; by default {_default(p)}"
 
 
 def _brief(p: Parameter) -> str:
+    """'loc', 'df=5', or 'c (--lengthscale)' where it has an option of its own."""
+    if isinstance(p.default, str) and p.default.startswith("--"):
+        return f"{p.name} ({p.default})"
     return f"{p.name}={_default(p)}" if isinstance(p.default, float) or p.held else p.name
 
 

@@ -64,7 +64,8 @@ def _pictures(done: Done) -> dict[str, Any]:
     certain = fit.converged and np.isfinite(fit.cov_params()).all()
     pictures = {"trace": lambda ax: ms.plot.trace(fit, ax=ax)}
     if fit.d <= 2:
-        pictures["density"] = lambda ax: ms.plot.density(fit, x, ax=ax)
+        names = dict(zip(("xlabel", "ylabel"), done.data.columns, strict=False))
+        pictures["density"] = lambda ax: ms.plot.density(fit, x, ax=ax).set(**names)
     if certain:
         pictures["intervals"] = lambda ax: ms.plot.intervals(fit, alpha=done.alpha, ax=ax)
     if certain and fit.d == 1:

@@ -1,11 +1,17 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 from minstein_cli.app import app
 
-NEWCOMB = str(Path(__file__).parents[2] / "examples" / "data" / "newcomb.csv")
+NEWCOMB = str(next(Path(__file__).parents[2].glob("*/**/newcomb.csv")))
+
+
+def newcomb() -> np.ndarray:
+    lines = Path(NEWCOMB).read_text(encoding="utf-8").splitlines()
+    return np.array([line for line in lines if not line.startswith("#")][1:], float)
 
 
 @pytest.fixture
