@@ -153,11 +153,20 @@ def test_a_function_of_ones_own(minstein, own):
     np.testing.assert_allclose(estimates(result), [X.mean()], rtol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "extra"), [("model", []), ("make", ["--set", "width=5"])])
-def test_models_of_ones_own(minstein, own, name, extra, monkeypatch):
+def test_models_of_ones_own(own, tmp_path, monkeypatch):
+    """A model is taken as it is; a function makes one from --set; both by file and by module."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "own", raising=False)
-    result = minstein("fit", NEWCOMB, "-m", f"own:{name}", "-d", "sm", "--json", *extra)
-    np.testing.assert_allclose(estimates(result)[0], X.mean(), rtol=1e-6)
+    x = X[:, None]
+    model, notes = model_of.build(choose("model", "own:model", MODELS), Values({}, {}, {"sigma": 7.0}), x)
+    assert notes == ("The model is own:model.",)
+    np.testing.assert_allclose(ms.params.theta(model), [0, 7])
+    made, _ = model_of.build(choose("model", "own.py:make", MODELS), Values({"width": 5.0}, {}, {"mu": 1.0}), x)
+    assert ms.params.names(made) == ("mu",)
+    assert float(made.params["sigma"].value) == 5
+    held, _ = model_of.build(choose("model", "own.py:model", MODELS), Values({}, {"sigma": 3.0}, {}), x)
+    assert ms.params.names(held) == ("mu",)
 
 
 @pytest.mark.parametrize(
@@ -267,13 +276,14 @@ def fit(minstein, *extra):
     return minstein("fit", NEWCOMB, "-m", "gaussian", "-d", "sm", *extra)
 
 
-def test_saved_fits_are_shown_and_compared(minstein):
+def test_saved_fits_are_shown_and_compared(minstein, own):
     printed = fit(minstein, "--save", "a.json").stdout
     summary, _, last = printed.rstrip("\n").rpartition("\n")
     assert last == "Wrote a.json"
     assert minstein("show", "a.json").stdout.rstrip("\n") == summary
     assert "| `loc` |" in minstein("show", "a.json", "--format", "markdown").stdout
-    fit(minstein, "--fix", "loc=20", "--save", "b.json")
+    own_model = ("-m", "own.py:log_p", "--start", "mu=20", "--fix", "sigma=10")
+    minstein("fit", NEWCOMB, *own_model, "-d", "sm", "--save", "b.json")
     lines = minstein("compare", "a.json", "b.json").stdout.splitlines()
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
     assert rows["a"] == ["b"]
