@@ -7,7 +7,6 @@ from typing import Any
 
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -98,15 +97,17 @@ def summary(table: Any) -> None:
     for name, value in table.facts:
         facts.add_row(name, value)
     screen.print(facts)
-    numbers = Table(box=SIMPLE, pad_edge=False)
+    screen.print()
+    numbers = Table(box=SIMPLE, pad_edge=False, show_edge=False)
     numbers.add_column("", style="bold", no_wrap=True)
     for column in table.columns:
-        numbers.add_column(column, justify="right")
+        numbers.add_column(column, justify="right", overflow="fold")
     for name, values in table.rows:
         numbers.add_row(name, *map(_number, values))
     screen.print(numbers)
+    screen.print()
     for note in table.notes:
-        screen.print(Padding(Text(note), (0, 0, 0, 2)))
+        screen.print(Text(note))
 
 
 def _number(value: float) -> str:

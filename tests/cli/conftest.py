@@ -6,7 +6,8 @@ from click.testing import CliRunner, Result
 
 from minstein_cli.app import app
 
-NEWCOMB = str(next(Path(__file__).parents[2].glob("*/**/newcomb.csv")))
+PLACES = [Path(__file__).parents[2] / place for place in ("src/minstein/datasets", "examples/data")]
+NEWCOMB = str(next(place / "newcomb.csv" for place in PLACES if (place / "newcomb.csv").exists()))
 
 
 def newcomb() -> np.ndarray:

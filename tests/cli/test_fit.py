@@ -348,7 +348,8 @@ def test_files_have_ordinary_permissions(tmp_path):
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
 
 
-def test_ctrl_c_while_a_models_code_runs(tmp_path):
+@pytest.mark.parametrize("told", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_interrupted_while_a_models_code_runs(tmp_path, told):
     (tmp_path / "slow.py").write_text(
         "import sys, time\nprint('running', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
     )
@@ -358,7 +359,7 @@ def test_ctrl_c_while_a_models_code_runs(tmp_path):
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as run:
         assert run.stderr.readline() == "running\n"
-        run.send_signal(signal.SIGINT)
+        run.send_signal(told)
         assert run.stderr.read() == "Interrupted: nothing was written.\n"
     assert run.returncode == 130
     assert (tmp_path / "a.json").read_text() == "earlier"
