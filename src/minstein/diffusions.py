@@ -53,16 +53,32 @@ class Pointwise(AbstractDiffusion):
 
 
 class Decay(eqx.Module):
-    """The field m(x) = 1/(1 + ‖x − c‖^α); made by `decay`."""
+    """The field m(x) = s/(1 + r^α), r = ‖(x − c)/s‖; made by `decay`."""
 
     alpha: Any = eqx.field(converter=as_float)
     centre: Any = eqx.field(converter=as_float)
+    scale: Any = eqx.field(converter=as_float)
 
     def __repr__(self) -> str:
         return as_call(self)
 
     def __call__(self, x: Point) -> Field:
-        return 1 / (1 + norm_power(x - self.centre, jnp.asarray(self.alpha, x.dtype)))
+        return self.scale / (1 + norm_power((x - self.centre) / self.scale, jnp.asarray(self.alpha, x.dtype)))
+
+
+class Redescending(eqx.Module):
+    """The field m(x) = s exp(−r²/2a²), r = ‖(x − c)/s‖; made by `redescending`."""
+
+    a: Any = eqx.field(converter=as_float)
+    centre: Any = eqx.field(converter=as_float)
+    scale: Any = eqx.field(converter=as_float)
+
+    def __repr__(self) -> str:
+        return as_call(self)
+
+    def __call__(self, x: Point) -> Field:
+        z = (x - self.centre) / self.scale
+        return self.scale * jnp.exp(-jnp.vdot(z, z) / (2 * self.a**2))
 
 
 class Bounded(eqx.Module):
@@ -112,16 +128,39 @@ identity = Constant(1.0)
 """m = I, under which DKSD is KSD and DSM is score matching."""
 
 
-def decay(alpha: Any, centre: Any = 0.0) -> Decay:
-    """m(x) = 1/(1 + ‖x − c‖^α), which takes weight from observations far from c and so makes an estimate robust.
+def decay(alpha: Any, centre: Any = 0.0, scale: Any = 1.0) -> Decay:
+    """m(x) = s/(1 + r^α), r = ‖(x − c)/s‖, which takes weight from observations far from c: a robust estimate.
 
     Args:
         alpha: α > 0. For log p falling as −|x|^b, α ≥ b − 1 keeps distant observations harmless.
         centre: c, a number or shape (d,).
+        scale: s > 0, a number or shape (d,): the unit in which distance is measured, coordinate by coordinate.
     """
-    if not is_traced(alpha) and not float(alpha) > 0:
-        raise ValueError(f"decay: alpha must be positive, got {float(alpha):g}.")
-    return Decay(alpha, centre)
+    _check_positive("decay", "alpha", alpha)
+    _check_positive("decay", "scale", scale)
+    return Decay(alpha, centre, scale)
+
+
+def redescending(a: Any, centre: Any = 0.0, scale: Any = 1.0) -> Redescending:
+    """m(x) = s exp(−r²/2a²), r = ‖(x − c)/s‖: observations many units from c have no influence at all.
+
+    With c and s the median and the scaled median absolute deviation of the data and a = 2.5, estimates of a normal
+    location are 95 % efficient.
+
+    Args:
+        a: a > 0, the distance at which the weight has fallen to e^(−1/2).
+        centre: c, a number or shape (d,).
+        scale: s > 0, a number or shape (d,): the unit in which distance is measured, coordinate by coordinate.
+    """
+    _check_positive("redescending", "a", a)
+    _check_positive("redescending", "scale", scale)
+    return Redescending(a, centre, scale)
+
+
+def _check_positive(owner: str, name: str, value: Any) -> None:
+    if not is_traced(value) and not np.all(np.asarray(value) > 0):
+        got = f"{float(value):g}" if np.ndim(value) == 0 else f"{np.asarray(value)}"
+        raise ValueError(f"{owner}: {name} must be positive, got {got}.")
 
 
 def bounded(low: Any = -np.inf, high: Any = np.inf) -> Bounded:

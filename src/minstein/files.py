@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -10,13 +10,15 @@ from typing import IO
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A binary file beside `path` that takes its place once it has been written."""
+    """A binary file beside `path` that takes its place once it has been written, down to the disk."""
     target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(part, "xb") as file:
             yield file
-        os.replace(name, target)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise

@@ -191,6 +191,36 @@ def names(model: Tree) -> tuple[str, ...]:
     )
 
 
+def leaves(model: Tree) -> dict[str, Any]:
+    """Every floating-point leaf of a model by name, free or held, with its mark."""
+    return {name: node for name, node in zip(_leaf_names(model), _nodes(model), strict=True) if _is_number(node)}
+
+
+def with_leaf(model: Tree, name: str, value: Any) -> Tree:
+    """The model with the leaf of this name replaced; `value` may be marked.
+
+    >>> model = ms.params.with_leaf(ms.models.Gaussian(0.0, 1.0), "scale", ms.fixed(2.0))
+    >>> ms.params.names(model)
+    ('loc',)
+    """
+    nodes = [as_float(value) if n == name else node for n, node in zip(_leaf_names(model), _nodes(model), strict=True)]
+    if name not in leaves(model):
+        raise ValueError(f"The model has no leaf {name!r}; it has {', '.join(leaves(model))}.")
+    return jax.tree.unflatten(jax.tree.structure(model, is_leaf=is_marked), nodes)
+
+
+def _nodes(model: Tree) -> list[Any]:
+    return jax.tree.leaves(model, is_leaf=is_marked)
+
+
+def _leaf_names(model: Tree) -> list[str]:
+    return [("theta" if leaf.name[:1] in ("", "[") else "") + leaf.name for leaf in _leaves(model)]
+
+
+def _is_number(node: Any) -> bool:
+    return is_floating(node.value if is_marked(node) else node)
+
+
 def theta(model: Tree) -> Theta:
     """θ: the free parameters of a model as one vector, on their natural scale."""
     return _vector(model, lambda constraint, value: constraint.coordinates(value))

@@ -14,7 +14,7 @@ from ._types import Array, is_traced, namespace
 from .discrepancies import DKSD, DSM, AbstractDiscrepancy
 from .intervals import Wald, interval, wald, width
 from .params import theta
-from .storage import read, write
+from .storage import Missing, read, write
 from .summary import Summary
 
 
@@ -173,7 +173,8 @@ _MOST_ROWS, _FEW_ROWS = 30, 5
 
 def _title(fit: Fit) -> str:
     variables = f" of {fit.d} variables" if fit.d > 1 else ""
-    return f"{type(fit.model).__name__}, {fit.n} observations{variables}"
+    name = fit.model.text if isinstance(fit.model, Missing) else type(fit.model).__name__
+    return f"{name}, {fit.n} observations{variables}"
 
 
 def _table(fit: Fit, shown: tuple[str, ...], alpha: float) -> tuple[tuple[str, ...], tuple]:

@@ -1,0 +1,164 @@
+"""What can be named on the command line: one entry each, and no import of JAX.
+
+To make a family, a kernel or a discrepancy available here, add its entry; a test compares the entries with the library.
+"""
+
+from typing import Literal, NamedTuple
+
+Shape = Literal["location", "scale", "number"]
+
+
+class Parameter(NamedTuple):
+    """One argument of an entry.
+
+    `shape` says what becomes of a model's parameter when the data have d columns: a location has d entries, a scale is
+    a number, d of them or a matrix, a number stays one. `default` is a number, a word or formula, or None where the
+    argument must be given. A model's parameter is `held` unless the user asks for it to be fitted.
+    """
+
+    name: str
+    meaning: str
+    default: float | str | None = None
+    shape: Shape = "number"
+    held: bool = False
+
+
+class Entry(NamedTuple):
+    """Something with a name: `path` says where the library has it."""
+
+    name: str
+    path: str
+    line: str
+    parameters: tuple[Parameter, ...] = ()
+
+    def parameter(self, name: str) -> Parameter | None:
+        return next((p for p in self.parameters if p.name == name), None)
+
+
+LOC = Parameter("loc", "location μ", "from the data", "location")
+SCALE = Parameter("scale", "scale L, the covariance being a multiple of LLᵀ", "from the data", "scale")
+
+MODELS = (
+    Entry("gaussian", "models:Gaussian", "Normal, log p = −‖L⁻¹(x − μ)‖²/2", (LOC, SCALE)),
+    Entry(
+        "student-t",
+        "models:StudentT",
+        "Student's t: heavy tails",
+        (LOC, SCALE, Parameter("df", "degrees of freedom ν", 5.0, held=True)),
+    ),
+    Entry(
+        "symmetric-bessel",
+        "models:SymmetricBessel",
+        "Symmetric Bessel; Laplace's at smoothness (d+1)/2",
+        (LOC, SCALE, Parameter("smoothness", "smoothness s ≥ d/2", "(d+3)/2", held=True)),
+    ),
+    Entry(
+        "generalised-gamma",
+        "models:GeneralisedGamma",
+        "Exponential power, p ∝ exp(−‖x − μ‖^θ)",
+        (LOC, Parameter("power", "power θ > 0", 2.0, held=True)),
+    ),
+)
+
+LENGTHSCALE = "--lengthscale"
+
+KERNELS = (
+    Entry(
+        "imq",
+        "kernels:IMQ",
+        "Inverse multiquadric, k = (c² + r²)^β: the usual choice",
+        (Parameter("c", "scale c > 0", LENGTHSCALE), Parameter("beta", "power β < 0", -0.5)),
+    ),
+    Entry(
+        "gaussian",
+        "kernels:Gaussian",
+        "Gaussian, k = exp(−r²/2ℓ²)",
+        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE),),
+    ),
+    Entry(
+        "matern",
+        "kernels:Matern",
+        "Matérn with smoothness 5/2 or 7/2",
+        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE), Parameter("smoothness", "2.5 or 3.5", 2.5)),
+    ),
+    Entry(
+        "rational-quadratic",
+        "kernels:RationalQuadratic",
+        "Rational quadratic, k = (1 + r²/2αℓ²)^(−α)",
+        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE), Parameter("alpha", "α > 0", 1.0)),
+    ),
+)
+
+CENTRE = Parameter("centre", "where r = ‖(x − centre)/scale‖ is zero", "median")
+UNIT = Parameter("scale", "unit of r; mad is the median absolute deviation times 1.4826", "mad")
+
+DIFFUSIONS = (
+    Entry("identity", "diffusions:identity", "m = 1: DKSD is KSD, and DSM is SM"),
+    Entry(
+        "decay",
+        "diffusions:decay",
+        "m = 1/(1 + r^α): distant observations count less",
+        (
+            Parameter("alpha", "α > 0"),
+            CENTRE,
+            UNIT,
+        ),
+    ),
+    Entry(
+        "redescending",
+        "diffusions:redescending",
+        "m = exp(−r²/2a²): distant observations do not count",
+        (
+            Parameter("a", "a > 0", 2.5),
+            CENTRE,
+            UNIT,
+        ),
+    ),
+)
+
+UNBIASED = Parameter("unbiased", "the U- or the V-statistic", "--statistic")
+
+DISCREPANCIES = (
+    Entry(
+        "ksd",
+        "KSD",
+        "Kernel Stein discrepancy: the default",
+        (Parameter("kernel", "see minstein kernels", "imq"), UNBIASED),
+    ),
+    Entry(
+        "dksd",
+        "DKSD",
+        "Diffusion KSD: weights observations by m(x)",
+        (
+            Parameter("kernel", "see minstein kernels", "imq"),
+            Parameter("diffusion", "see minstein diffusions"),
+            UNBIASED,
+        ),
+    ),
+    Entry("sm", "SM", "Score matching: no kernel, cost linear in n; for smooth densities"),
+    Entry(
+        "dsm",
+        "DSM",
+        "Diffusion score matching: weights observations by m(x)",
+        (Parameter("diffusion", "see minstein diffusions"),),
+    ),
+)
+
+SOLVERS = (
+    Entry("gauss-newton", "GaussNewton", "Damped Gauss-Newton in the metric of the discrepancy"),
+    Entry("lbfgs", "LBFGS", "Limited-memory BFGS, for many parameters"),
+    Entry(
+        "direct-search",
+        "DirectSearch",
+        "Without derivatives, for a loss with jumps, such as that of a Laplace location",
+    ),
+)
+
+
+def names(entries: tuple[Entry, ...]) -> list[str]:
+    return [entry.name for entry in entries]
+
+
+def find(entries: tuple[Entry, ...], name: str) -> Entry | None:
+    """The entry of that name, however it is capitalised, and with _ for -."""
+    return next((entry for entry in entries if entry.name == name.lower().replace("_", "-")), None)

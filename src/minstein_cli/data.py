@@ -1,0 +1,300 @@
+"""Reading DATA: CSV and Parquet by Arrow, .npy by NumPy; every refusal says which column and how many."""
+
+import csv
+import io
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .problem import Problem, unknown
+
+_HEAD = 1 << 16
+"""Bytes that are looked at to find out how a text file is written."""
+
+_DELIMITERS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
+"""In the order in which they are tried: what seldom stands in a number or a name comes first."""
+
+_LINES = 100
+_MISSING = ("", "NA", "N/A", "na", "n/a", "NaN", "nan", "NAN", "NULL", "null", "None", "none", "#N/A", "-", ".", "?")
+
+
+class Reading(NamedTuple):
+    """How the user wants the file read; None means: find out."""
+
+    columns: tuple[str, ...] = ()
+    header: bool | None = None
+    delimiter: str | None = None
+    decimal: str = "."
+    drop_missing: bool = False
+
+
+class Data(NamedTuple):
+    """An (n, d) array of float64, the names of its columns, and what was done to get it."""
+
+    x: Any
+    columns: tuple[str, ...]
+    name: str
+    notes: tuple[str, ...] = ()
+
+
+def check_source(source: str) -> None:
+    """Refuse a file that is not there, before anything slow is loaded."""
+    if source == "-" or source.startswith("dataset:"):
+        return
+    path = Path(source)
+    if not path.exists():
+        raise Problem(f"There is no file {source}. Data that ship with minstein are read as dataset:NAME.")
+    if path.is_dir():
+        raise Problem(f"{source} is a directory, not a file.")
+
+
+def read(source: str, reading: Reading) -> Data:
+    """The chosen columns of a file, as numbers, without missing values."""
+    content = _bytes(source)
+    if not content.strip():
+        raise Problem(f"{source} is empty.")
+    if content.startswith(b"\x93NUMPY"):
+        columns = _named(source, _npy(source, content), reading.columns)
+    elif content.startswith(b"PAR1"):
+        columns = _parquet(source, content, reading.columns)
+    elif content.startswith(b"PK"):
+        raise Problem(f"{source} is a zip archive (.npz, .xlsx). Save the data as CSV, Parquet or .npy.")
+    else:
+        columns = _csv(source, content, reading)
+    return finished(source, columns, reading)
+
+
+def from_dataset(dataset: Any, source: str, reading: Reading) -> Data:
+    """Data that ship with minstein."""
+    columns = {str(name): dataset.x[:, j] for j, name in enumerate(dataset.columns)}
+    return finished(source, _named(source, columns, reading.columns), reading)
+
+
+def _named(source: str, columns: dict[str, Any], wanted: tuple[str, ...]) -> dict[str, Any]:
+    return {name: columns[name] for name in _chosen(source, list(columns), wanted)}
+
+
+def _bytes(source: str) -> bytes:
+    """The whole file, unpacked if its name ends in .gz or its like."""
+    if source == "-":
+        return sys.stdin.buffer.read()
+    import pyarrow
+
+    try:
+        with pyarrow.input_stream(source) as stream:
+            return stream.read()
+    except OSError as reason:
+        raise Problem(f"{source} cannot be read: {reason.strerror or reason}.") from reason
+
+
+def finished(source: str, columns: dict[str, Any], reading: Reading) -> Data:
+    """The columns as one array, after every check that needs no model."""
+    import numpy as np
+
+    if all(len(column) == 0 for column in columns.values()):
+        raise Problem(f"{source} has no rows.")
+    for name in columns:
+        _check_numeric(source, name, columns[name], columns)
+    x = np.column_stack([_numbers(columns[name]) for name in columns])
+    x, notes = _without_missing(source, x, tuple(columns), reading.drop_missing)
+    _check_values(source, x, tuple(columns))
+    return Data(x, tuple(columns), source, notes)
+
+
+def _chosen(source: str, names: list[str], wanted: tuple[str, ...]) -> list[str]:
+    """The columns that were asked for, in that order: by name, or by number where there is no such name."""
+    if not wanted:
+        return names
+    found = []
+    for text in wanted:
+        for name in [text] if text in names else [part.strip() for part in text.split(",")]:
+            if name not in names and name.isdigit() and 1 <= int(name) <= len(names):
+                name = names[int(name) - 1]
+            if name not in names:
+                raise unknown(f"column in {source} named", name, names)
+            if name in found:
+                raise Problem(f"--columns names {name!r} twice.")
+            found.append(name)
+    return found
+
+
+def _distinct(source: str, names: list[str]) -> list[str]:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise Problem(f"{source} has two columns named {twice!r}. Rename one of them.")
+    return names
+
+
+# Arrow
+
+
+def _csv(source: str, content: bytes, reading: Reading) -> dict[str, Any]:
+    import pyarrow
+    from pyarrow import csv as arrow_csv
+
+    skip, lines = _head(source, content)
+    delimiter = _delimiter(reading.delimiter, lines)
+    first = next(csv.reader(lines, delimiter=delimiter))
+    header = not all(_is_number(cell, reading.decimal) for cell in first) if reading.header is None else reading.header
+    named = [cell.strip() for cell in first] if header else [f"x{i + 1}" for i in range(len(first))]
+    names = _distinct(source, named)
+    chosen = _chosen(source, names, reading.columns)
+    try:
+        table = arrow_csv.read_csv(
+            pyarrow.BufferReader(content),
+            read_options=arrow_csv.ReadOptions(skip_rows=skip + header, column_names=names),
+            parse_options=arrow_csv.ParseOptions(delimiter=delimiter),
+            convert_options=arrow_csv.ConvertOptions(
+                null_values=_MISSING, strings_can_be_null=True, decimal_point=reading.decimal, include_columns=chosen
+            ),
+        )
+    except pyarrow.ArrowInvalid as reason:
+        raise Problem(f"{source} cannot be read as CSV: {str(reason).rstrip('.')}.") from reason
+    return {name: table.column(name) for name in chosen}
+
+
+def _head(source: str, content: bytes) -> tuple[int, list[str]]:
+    """How many lines of comment and blank lines there are before the table, and the first lines of it."""
+    try:
+        text = content[:_HEAD].decode("utf-8-sig")
+    except UnicodeDecodeError as reason:
+        if reason.start < len(content[:_HEAD]) - 4:
+            raise Problem(f"{source} is neither text in UTF-8 nor a Parquet or .npy file.") from reason
+        text = content[: reason.start].decode("utf-8-sig")
+    lines = io.StringIO(text).readlines()
+    skip = next((i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines))
+    if skip == len(lines):
+        raise Problem(f"{source} has no rows, only comments.")
+    return skip, lines[skip : skip + _LINES] if len(content) <= _HEAD else lines[skip:-1][:_LINES] or lines[skip:]
+
+
+def _delimiter(given: str | None, lines: list[str]) -> str:
+    if given is not None:
+        delimiter = _DELIMITERS.get(given, given.replace("\\t", "\t"))
+        if len(delimiter) != 1:
+            raise Problem(f"--delimiter must be one character or one of {', '.join(_DELIMITERS)}, got {given!r}.")
+        return delimiter
+    return next((c for c in _DELIMITERS.values() if _divides(lines, c)), ",")
+
+
+def _divides(lines: list[str], delimiter: str) -> bool:
+    """Whether the delimiter cuts every line into the same number of parts, two at least."""
+    counts = {len(row) for row in csv.reader(lines, delimiter=delimiter) if row}
+    return len(counts) == 1 and counts != {1}
+
+
+def _is_number(cell: str, decimal: str) -> bool:
+    """Whether a cell of the first row is data: a number, or a mark for a missing one."""
+    cell = cell.strip()
+    if cell in _MISSING:
+        return True
+    try:
+        float(cell.replace(decimal, "."))
+    except ValueError:
+        return False
+    return True
+
+
+def _parquet(source: str, content: bytes, wanted: tuple[str, ...]) -> dict[str, Any]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(pyarrow.BufferReader(content))
+        chosen = _chosen(source, _distinct(source, file.schema_arrow.names), wanted)
+        table = file.read(columns=chosen)
+    except (pyarrow.ArrowException, OSError) as reason:
+        raise Problem(f"{source} cannot be read as Parquet: {str(reason).rstrip('.')}.") from reason
+    return {name: table.column(name) for name in chosen}
+
+
+def _check_numeric(source: str, name: str, column: Any, columns: dict[str, Any]) -> None:
+    from pyarrow import types
+
+    kind = getattr(column, "type", None)
+    if kind is None or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return
+    if types.is_null(kind):
+        raise Problem(f"Column {name!r} of {source} has no values at all. Leave it out with --columns.")
+    usable = [n for n, c in columns.items() if types.is_integer(c.type) or types.is_floating(c.type)]
+    advice = f" The numeric columns are: --columns {','.join(usable)}" if usable else ""
+    raise Problem(f"Column {name!r} of {source} is not numeric: {_example(column, kind)}.{advice}")
+
+
+def _example(column: Any, kind: Any) -> str:
+    """The first cell that is not a number."""
+    for row, value in enumerate(column.to_pylist()):
+        try:
+            float(value if value is not None else 0)
+        except (TypeError, ValueError):
+            hint = " (is that a decimal comma? then --decimal ,)" if _is_number(str(value), ",") else ""
+            return f"row {row + 1} has {str(value)[:40]!r}{hint}"
+    return f"its type is {kind}"
+
+
+def _numbers(column: Any) -> Any:
+    """A column as float64, with NaN for what is missing."""
+    import numpy as np
+
+    if isinstance(column, np.ndarray):
+        return column
+    import pyarrow
+
+    return column.cast(pyarrow.float64(), safe=False).to_numpy().astype(np.float64)
+
+
+# NumPy
+
+
+def _npy(source: str, content: bytes) -> dict[str, Any]:
+    import numpy as np
+
+    try:
+        array = np.load(io.BytesIO(content), allow_pickle=False)
+    except (ValueError, EOFError, OSError) as reason:
+        if "allow_pickle" in str(reason):
+            raise Problem(f"{source} holds Python objects, which are not loaded because that may run code.") from reason
+        raise Problem(f"{source} cannot be read: {str(reason).rstrip('.')}.") from reason
+    if array.ndim not in (1, 2):
+        raise Problem(f"{source} has shape {array.shape}. It needs a row for each observation: (n, d) or (n,).")
+    if array.dtype.kind not in "iuf":
+        raise Problem(f"{source} holds {array.dtype}, not real numbers.")
+    table = array.reshape(len(array), -1).astype(np.float64)
+    return {f"x{j + 1}": table[:, j] for j in range(table.shape[1])}
+
+
+# Checks
+
+
+def _without_missing(source: str, x: Any, columns: tuple[str, ...], drop: bool) -> tuple[Any, tuple[str, ...]]:
+    import numpy as np
+
+    missing = np.isnan(x)
+    if not missing.any():
+        return x, ()
+    rows = int(missing.any(axis=1).sum())
+    if not drop:
+        counts = ", ".join(f"{name} {int(n)}" for name, n in zip(columns, missing.sum(axis=0), strict=True) if n)
+        raise Problem(
+            f"{source} has missing values in {rows} of {len(x)} rows. By column: {counts}. "
+            "Leave those rows out with --drop-missing."
+        )
+    return x[~missing.any(axis=1)], (f"{rows} of {len(x)} rows have missing values and were left out.",)
+
+
+def _check_values(source: str, x: Any, columns: tuple[str, ...]) -> None:
+    import numpy as np
+
+    if len(x) == 0:
+        raise Problem(f"{source} has no rows without missing values.")
+    if len(x) == 1:
+        raise Problem(f"{source} has one row, and a fit needs at least two observations.")
+    for name, column in zip(columns, x.T, strict=True):
+        infinite = int(np.isinf(column).sum())
+        if infinite:
+            raise Problem(f"Column {name!r} of {source} has {infinite} infinite value{'s' * (infinite > 1)}.")
+        if np.ptp(column) == 0:
+            raise Problem(
+                f"Column {name!r} of {source} is constant: all {len(x)} values are {column[0]:g}, "
+                "so it says nothing about a distribution. Leave it out with --columns."
+            )

@@ -1,0 +1,183 @@
+"""From --discrepancy, --kernel, --lengthscale, --diffusion and --robust to a discrepancy of the library."""
+
+import re
+from typing import Any, NamedTuple
+
+from . import own
+from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, LENGTHSCALE, Entry
+from .problem import Problem
+from .spec import Choice, Own, choose
+
+_TIMES_MEDIAN = re.compile(r"(?:(?P<times>[0-9.eE+-]+)\s*[*x×])?\s*median")
+
+
+class Lengthscale(NamedTuple):
+    """So many median distances, or a number in the units of the data."""
+
+    value: float = 1.0
+    medians: bool = True
+
+
+class Wish(NamedTuple):
+    """What was asked for; None where nothing was."""
+
+    discrepancy: str
+    kernel: Choice | Own | None
+    lengthscale: Lengthscale | None
+    diffusion: Choice | Own | None
+    unbiased: bool
+    robust: bool
+
+
+def wish(
+    discrepancy: str | None,
+    kernel: str | None,
+    lengthscale: str | None,
+    diffusion: str | None,
+    statistic: str | None,
+    robust: bool,
+) -> Wish:
+    """Read the options and refuse what does not go together."""
+    if robust and any((discrepancy, kernel, lengthscale, diffusion, statistic)):
+        raise Problem(
+            "--robust settles the discrepancy, so it goes with none of --discrepancy, --kernel, --lengthscale, "
+            "--diffusion and --statistic."
+        )
+    entry = _entry(discrepancy, diffusion)
+    takes = [parameter.name for parameter in entry.parameters]
+    for option, text, wanted, what in (
+        ("--kernel", kernel, "kernel", "kernel"),
+        ("--lengthscale", lengthscale, "kernel", "kernel"),
+        ("--diffusion", diffusion, "diffusion", "diffusion"),
+        ("--statistic", statistic, "unbiased", "U- and V-statistic"),
+    ):
+        if text is not None and wanted not in takes:
+            raise Problem(f"{entry.name} has no {what}: leave out {option}.")
+    if "diffusion" in takes and diffusion is None:
+        raise Problem(f"{entry.name} needs a diffusion, such as --diffusion redescending. See: minstein diffusions.")
+    if statistic is not None and statistic.lower() not in ("u", "v"):
+        raise Problem(f"--statistic must be u or v, got {statistic!r}.")
+    return Wish(
+        entry.name,
+        None if kernel is None else choose("kernel", kernel, KERNELS),
+        None if lengthscale is None else _lengthscale(lengthscale),
+        None if diffusion is None else _complete(choose("diffusion", diffusion, DIFFUSIONS)),
+        (statistic or "v").lower() == "u",
+        robust,
+    )
+
+
+def _complete(choice: Choice | Own) -> Choice | Own:
+    """Refuse a diffusion without the arguments that it needs."""
+    if isinstance(choice, Choice):
+        for parameter in choice.entry.parameters:
+            if parameter.default is None and parameter.name not in choice.arguments:
+                name = choice.entry.name
+                raise Problem(f"The diffusion {name} needs {parameter.name}: for example --diffusion {name}:2.")
+    return choice
+
+
+def _entry(discrepancy: str | None, diffusion: str | None) -> Entry:
+    if discrepancy is None:
+        discrepancy = "dksd" if diffusion is not None else "ksd"
+    choice = choose("discrepancy", discrepancy, DISCREPANCIES)
+    if isinstance(choice, Own) or choice.arguments:
+        raise Problem(f"--discrepancy must be a name alone, got {discrepancy!r}.")
+    return choice.entry
+
+
+def _lengthscale(text: str) -> Lengthscale:
+    found = _TIMES_MEDIAN.fullmatch(text)
+    try:
+        value = float(text if found is None else found["times"] or 1)
+    except ValueError:
+        value = float("nan")
+    if not 0 < value < float("inf"):
+        raise Problem(f"--lengthscale must be a positive number, median, or a multiple such as 4*median, got {text!r}.")
+    return Lengthscale(value, found is not None)
+
+
+def build(wish: Wish, x: Any, model: Any, family: bool) -> tuple[Any, tuple[str, ...]]:
+    """The discrepancy, and what was decided for the user."""
+    import minstein as ms
+    from minstein.default import default_discrepancy
+
+    if wish.robust:
+        return _robust(x, model, family)
+    try:
+        if wish.discrepancy == "sm":
+            return ms.SM(), ()
+        diffusion = _diffusion(wish.diffusion, x)
+        if wish.discrepancy == "dsm":
+            return ms.DSM(diffusion), ()
+        if wish == Wish("ksd", None, None, None, False, False):
+            return default_discrepancy(x), (_DEFAULT,)
+        kernel, units = _kernel(wish.kernel, wish.lengthscale or Lengthscale(), x)
+        return ms.DKSD(kernel, units if diffusion is None else diffusion, unbiased=wish.unbiased), ()
+    except (ValueError, TypeError) as reason:
+        raise Problem(str(reason)) from reason
+
+
+_DEFAULT = (
+    "The discrepancy is the default: KSD as a V-statistic on data in units of their median absolute deviation, "
+    "with an IMQ kernel at the median distance."
+)
+
+
+def _robust(x: Any, model: Any, family: bool) -> tuple[Any, tuple[str, ...]]:
+    """The kernel is wide where location, or location and scale, of a known family are fitted, and only there."""
+    import minstein as ms
+    from minstein.default import robust_discrepancy
+
+    free = {name.partition("[")[0] for name in ms.params.names(model)}
+    wide = family and "loc" in free and free <= {"loc", "scale"}
+    width = "four times the median distance" if wide else "the median distance"
+    note = (
+        "Robust: DKSD as a V-statistic with the diffusion m = exp(−r²/2a²), where r is the distance from the median in "
+        "units of 1.4826 times the median absolute deviation; a = 2.5 in one dimension. An observation many units out "
+        f"has no influence, and neither has a cluster of them. IMQ kernel with c {width}."
+    )
+    return robust_discrepancy(x, widening=4.0 if wide else 1.0), (note,)
+
+
+def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any) -> tuple[Any, Any]:
+    """The kernel, and the units of the coordinates: a lengthscale in median distances is one of standardised data."""
+    import numpy as np
+
+    import minstein as ms
+    from minstein.models._family import median_and_mad
+
+    from .library import resolve
+
+    if isinstance(choice, Own):
+        return own.load(choice), None
+    entry, arguments = choice or Choice(KERNELS[0], {})
+    parameter = next(p.name for p in entry.parameters if p.default == LENGTHSCALE)
+    if parameter in arguments:
+        return resolve(entry)(**arguments), None
+    if not lengthscale.medians:
+        return resolve(entry)(**arguments, **{parameter: lengthscale.value}), None
+    _, s = median_and_mad(x)
+    length = lengthscale.value * ms.kernels.median_heuristic(x / s)
+    return ms.kernels.Elliptical(np.diag(1 / s), resolve(entry)(**arguments, **{parameter: length})), s
+
+
+def _diffusion(choice: Choice | Own | None, x: Any) -> Any:
+    """A diffusion with its centre and unit at the data's median and deviation, unless told otherwise."""
+    from minstein.models._family import median_and_mad
+
+    from .library import resolve
+
+    if choice is None:
+        return None
+    if isinstance(choice, Own):
+        return own.load(choice)
+    if not choice.entry.parameters:
+        return resolve(choice.entry)
+    centre, s = median_and_mad(x)
+    robust = {"centre": ("median", centre), "scale": ("mad", s)}
+    arguments = {p.name: choice.arguments.get(p.name, p.default) for p in choice.entry.parameters}
+    for name, value in arguments.items():
+        if name in robust and value == robust[name][0]:
+            arguments[name] = robust[name][1]
+    return resolve(choice.entry)(**arguments)

@@ -1,0 +1,92 @@
+"""The command `fit`, from a request that has been checked to the files and the status. The data are read before JAX."""
+
+import dataclasses
+import sys
+import warnings
+from typing import Any
+
+from . import cache, data, discrepancy, screen
+from . import model as model_of
+from .complaint import complain
+from .library import resolve
+from .presenting import Done, show
+from .problem import unknown
+from .request import Request
+from .spec import Choice
+from .writing import write
+
+CONVERGED, NOT_CONVERGED = 0, 1
+
+
+def run(request: Request) -> int:
+    """Fit, print, write; the status with which the command ends."""
+    table = None if request.source.startswith("dataset:") else data.read(request.source, request.reading)
+    if "jax" not in sys.modules:
+        cache.use()
+    with screen.stage("Loading JAX", quiet=request.quiet):
+        import minstein as ms
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        done = _fitted(request, table or _dataset(request))
+    _warn(caught, but=ms.StatisticWarning)
+    show(done, as_json=request.as_json)
+    for path in write(done, out=request.out, report=request.report, save=request.save):
+        if not request.quiet and not request.as_json:
+            print(f"Wrote {path}")
+    return CONVERGED if done.fit.converged else NOT_CONVERGED
+
+
+def _warn(caught: list[warnings.WarningMessage], *, but: type[Warning]) -> None:
+    """Tell each warning once, but for the kind that is among the fit's notes, and those meant for programmers."""
+    kinds = (UserWarning, RuntimeWarning)
+    for text in dict.fromkeys(
+        str(w.message) for w in caught if issubclass(w.category, kinds) and not issubclass(w.category, but)
+    ):
+        complain("Warning", text)
+
+
+def _dataset(request: Request) -> data.Data:
+    """Data that ship with minstein."""
+    import minstein as ms
+
+    name = request.source.partition(":")[2]
+    if name not in ms.datasets.names():
+        raise unknown("dataset", name, ms.datasets.names())
+    return data.from_dataset(ms.datasets.load(name), request.source, request.reading)
+
+
+def _fitted(request: Request, table: data.Data) -> Done:
+    import jax
+
+    import minstein as ms
+
+    start, about_model = model_of.build(request.model, request.values, table.x)
+    loss, about_loss = discrepancy.build(request.wish, table.x, start, isinstance(request.model, Choice))
+    notes = (*_about(table), *about_model, *about_loss)
+    progress = False if request.quiet else None
+    with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
+        try:
+            fit = ms.fit(start, table.x, loss, solver=_solver(request), progress=progress)
+        except ms.NotConverged as failure:
+            fit = failure.fit
+    fit = dataclasses.replace(fit, notes=(*notes, *fit.notes))
+    found = None
+    if request.bootstrap is not None and fit.converged:
+        with screen.stage(f"Fitting {request.bootstrap} resampled data sets", quiet=request.quiet):
+            key = jax.random.key(request.seed)
+            found = ms.bootstrap(fit, table.x, key, replications=request.bootstrap, progress=progress)
+    return Done(fit, table, found, request.alpha, request.seed, request.quiet)
+
+
+def _solver(request: Request) -> Any:
+    return None if request.solver is None else resolve(request.solver)()
+
+
+def _about(table: data.Data) -> tuple[str, ...]:
+    """Where the coordinates come from."""
+    columns = table.columns
+    if len(columns) == 1:
+        return (f"Data: {table.name}, column {columns[0]}.", *table.notes)
+    shown = ", ".join(f"[{i}] {name}" for i, name in enumerate(columns[:20]))
+    more = "" if len(columns) <= 20 else f" and {len(columns) - 20} more"
+    return (f"Data: {table.name}, columns {shown}{more}.", *table.notes)

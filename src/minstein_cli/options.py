@@ -1,0 +1,144 @@
+"""The options of `minstein fit`, in the groups and the order in which the help shows them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, names
+
+FILE = click.Path(path_type=Path)
+
+
+class Named(click.ParamType):
+    """A name of the catalogue, with arguments perhaps, or something of the user's own. The shell completes names."""
+
+    name = "name"
+
+    def __init__(self, entries: tuple[Entry, ...]):
+        self.entries = entries
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(e.name, help=e.line) for e in self.entries if e.name.startswith(incomplete)]
+        return found or [CompletionItem(incomplete, type="file")]
+
+
+class Grouped(click.Command):
+    """A command whose help shows its options in groups."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        arguments, groups = [], {title: [] for title in GROUPS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Argument):
+                arguments.append((parameter.make_metavar(ctx), ARGUMENTS[parameter.name or ""]))
+            elif record is not None:
+                groups[_group_of(parameter)].append(record)
+        for title, records in {"Arguments": arguments, **groups}.items():
+            with formatter.section(title):
+                formatter.write_dl(records, col_max=24)
+
+
+def _group_of(parameter: click.Parameter) -> str:
+    return next((title for title, options in GROUPS.items() if parameter.name in options), "Other")
+
+
+ARGUMENTS = {
+    "source": "A CSV, Parquet or .npy file with a row for each observation; - for CSV on stdin; or dataset:NAME.",
+}
+
+
+def _of(entries: tuple[Entry, ...]) -> str:
+    return ", ".join(names(entries))
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "Data": {
+        "--columns/-c": {"multiple": True, "metavar": "A,B,…", "help": "Columns, by name or number; by default all."},
+        "--header/--no-header": {
+            "default": None,
+            "help": "Whether the first line of a CSV file has names; by default this is found out.",
+        },
+        "--delimiter": {"metavar": "CHAR", "help": "What separates columns in a CSV file; by default found out."},
+        "--decimal": {"metavar": "CHAR", "default": ".", "help": "The decimal point in a CSV file."},
+        "--drop-missing": {"is_flag": True, "help": "Leave out rows with missing values."},
+    },
+    "Model": {
+        "--model/-m": {
+            "required": True,
+            "metavar": "NAME",
+            "type": Named(MODELS),
+            "help": f"A family: {_of(MODELS)}. Or your own, as path/to/file.py:name or package.module:name: a model, a "
+            "function or class that makes one from --set, or a function log_p(params, x) with --start. "
+            "This runs the code in that file.",
+        },
+        "--set": {"multiple": True, "metavar": "NAME=VALUE", "help": "Set a shape parameter: --set df=5."},
+        "--fix": {
+            "multiple": True,
+            "metavar": "NAME=VALUE",
+            "help": "Hold a parameter: --fix scale=10. A vector is written 0,0 and a matrix '1,0;0.5,2'.",
+        },
+        "--start": {
+            "multiple": True,
+            "metavar": "NAME=VALUE",
+            "help": "Begin there: --start loc=0. A shape parameter with a start is fitted too.",
+        },
+    },
+    "Discrepancy": {
+        "--discrepancy/-d": {
+            "metavar": "NAME",
+            "type": Named(DISCREPANCIES),
+            "help": f"What to minimise: {_of(DISCREPANCIES)}; by default ksd.",
+        },
+        "--kernel/-k": {
+            "metavar": "NAME[:ARGS]",
+            "type": Named(KERNELS),
+            "help": f"{_of(KERNELS)}, with arguments as in imq:beta=-0.9, or your own as file.py:name; by default imq.",
+        },
+        "--lengthscale/-l": {
+            "metavar": "LENGTH",
+            "help": "median, that of the distances of standardised data; a multiple such as 4*median; or a number in "
+            "the units of the data. By default median.",
+        },
+        "--diffusion": {
+            "metavar": "NAME[:ARGS]",
+            "type": Named(DIFFUSIONS),
+            "help": f"{_of(DIFFUSIONS)}, with arguments as in decay:2, or your own as file.py:name.",
+        },
+        "--statistic": {"metavar": "u|v", "help": "The U- or the V-statistic of ksd and dksd; by default v."},
+        "--robust": {"is_flag": True, "help": "A discrepancy under which outliers have no influence."},
+        "--solver": {"metavar": "NAME", "type": Named(SOLVERS), "help": f"{_of(SOLVERS)}; by default chosen."},
+    },
+    "Uncertainty": {
+        "--alpha": {"type": float, "default": 0.05, "show_default": True, "help": "Intervals have level 1 − alpha."},
+        "--bootstrap": {"type": click.IntRange(2), "metavar": "N", "help": "Errors also from N resampled data sets."},
+        "--seed": {"type": click.IntRange(0, 2**32 - 1), "metavar": "N", "default": 0, "help": "For the bootstrap."},
+    },
+    "Output": {
+        "--out": {"type": FILE, "metavar": "DIR", "help": "Write summary, fit, report and pictures to a directory."},
+        "--report": {"type": FILE, "metavar": "FILE", "help": "Write a page to look at: report.html."},
+        "--save": {"type": FILE, "metavar": "FILE", "help": "Write the fit: fit.json, for minstein show."},
+        "--json": {"is_flag": True, "help": "Print JSON instead of a table."},
+        "--quiet/-q": {"is_flag": True, "help": "Print nothing but errors, and JSON if asked for."},
+        "--debug": {"is_flag": True, "help": "Show the traceback of an error."},
+    },
+}
+
+
+def _declared(key: str) -> tuple[tuple[str, ...], str]:
+    """'--model/-m' as the declarations click wants, and the name under which it hands the value on."""
+    name = key.partition("/")[0].removeprefix("--").replace("-", "_")
+    return ((key, name) if "/--" in key else (*key.split("/"), name)), name
+
+
+GROUPS = {title: [_declared(key)[1] for key in options] for title, options in OPTIONS.items()} | {"Other": []}
+
+
+def every_option(command: Callable) -> Callable:
+    """Decorate the function of `minstein fit`."""
+    for options in reversed(OPTIONS.values()):
+        for key, settings in reversed(options.items()):
+            command = click.option(*_declared(key)[0], **settings)(command)
+    return command

@@ -1,0 +1,100 @@
+"""A fit on stdout: a table for people, JSON for programs."""
+
+import json
+import math
+from typing import Any, NamedTuple
+
+from . import screen
+from .complaint import complain
+from .data import Data
+
+
+class Done(NamedTuple):
+    """A fit, its data and its bootstrap, and how they are to be presented."""
+
+    fit: Any
+    data: Data
+    bootstrap: Any
+    alpha: float
+    seed: int
+    quiet: bool
+
+
+def show(done: Done, *, as_json: bool) -> None:
+    """Print the fit: a table, or JSON, or nothing; and what to do where there was no minimum."""
+    fit = done.fit
+    if as_json:
+        print(json.dumps(described(done), indent=1, ensure_ascii=False))
+    elif not done.quiet:
+        screen.summary(fit.summary(done.alpha))
+        if done.bootstrap is not None:
+            print()
+            screen.summary(bootstrap_summary(done))
+    if not fit.converged:
+        complain("Not converged", f"{fit.message} {_ADVICE}")
+
+
+_ADVICE = (
+    "Other starts (--start NAME=VALUE), a parameter held (--fix NAME=VALUE), another discrepancy or --lengthscale, or "
+    "--solver direct-search for a density with a kink may help. The estimates above have no standard errors."
+)
+
+
+def bootstrap_summary(done: Done) -> Any:
+    """The bootstrap as a table of the same kind as the fit's."""
+    from minstein.summary import Summary
+
+    found, alpha = done.bootstrap, done.alpha
+    ends = found.conf_int(alpha)
+    rows = tuple((name, (found.bse[name], *ends[name])) for name in found.names)
+    count = f"{len(found.theta)}, of which {int(found.converged.sum())} converged"
+    facts = (("Replications", count), ("Seed", str(done.seed)))
+    columns = ("std. error", f"{100 * (1 - alpha):g} % from", "to")
+    return Summary("Bootstrap, percentile intervals", facts, columns, rows, ())
+
+
+def described(done: Done) -> dict[str, Any]:
+    """What a program wants to know; null where there is no number."""
+    fit = done.fit
+    ends = fit.conf_int(done.alpha)
+    facts: dict[str, Any] = {
+        "data": done.data.name,
+        "columns": list(done.data.columns),
+        "n": fit.n,
+        "model": repr(fit.model),
+        "discrepancy": repr(fit.discrepancy),
+        "solver": fit.solver,
+        "steps": int(fit.steps),
+        "loss": _finite(fit.loss),
+        "converged": bool(fit.converged),
+        "message": fit.message,
+        "alpha": done.alpha,
+        "parameters": {
+            name: {
+                "estimate": _finite(fit.params[name]),
+                "std_error": _finite(fit.bse[name]),
+                "interval": [_finite(end) for end in ends[name]],
+            }
+            for name in fit.names
+        },
+        "notes": list(fit.notes),
+    }
+    if done.bootstrap is not None:
+        percentiles = done.bootstrap.conf_int(done.alpha)
+        facts["bootstrap"] = {
+            "replications": len(done.bootstrap.theta),
+            "converged": int(done.bootstrap.converged.sum()),
+            "seed": done.seed,
+            "parameters": {
+                name: {
+                    "std_error": _finite(done.bootstrap.bse[name]),
+                    "interval": [_finite(end) for end in percentiles[name]],
+                }
+                for name in fit.names
+            },
+        }
+    return facts
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,42 @@
+"""What `minstein fit` was asked for, and the refusals that need neither the data nor JAX."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from . import data, discrepancy, outputs
+from . import model as model_of
+from .catalogue import Entry
+from .problem import Problem
+from .spec import Choice, Own
+
+
+class Request(NamedTuple):
+    """Everything that `minstein fit` was asked for."""
+
+    source: str
+    reading: data.Reading
+    model: Choice | Own
+    values: model_of.Values
+    wish: discrepancy.Wish
+    solver: Entry | None
+    alpha: float
+    bootstrap: int | None
+    seed: int
+    out: Path | None
+    report: Path | None
+    save: Path | None
+    as_json: bool
+    quiet: bool
+
+    @property
+    def files(self) -> list[Path]:
+        return [path for path in (self.report, self.save) if path is not None]
+
+    def check(self) -> None:
+        """Refuse what can be refused without JAX."""
+        data.check_source(self.source)
+        model_of.check(self.model, self.values)
+        inside = [] if self.out is None else [self.out / "summary.txt"]
+        if self.out is not None and self.out.exists() and not self.out.is_dir():
+            raise Problem(f"--out {self.out} is a file, not a directory.")
+        outputs.check(self.files + inside, data=self.source)

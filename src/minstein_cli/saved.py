@@ -1,0 +1,89 @@
+"""The commands that only look: show, compare, datasets."""
+
+from pathlib import Path
+from typing import Any
+
+from . import screen
+from .problem import Problem
+
+_FORMATS = {"text": None, "markdown": "to_markdown", "latex": "to_latex", "html": "to_html"}
+
+
+def show(path: Path, alpha: float, form: str) -> None:
+    """The summary of a saved fit."""
+    summary = _loaded([path])[0].summary(alpha)
+    method = _FORMATS[form]
+    if method is None:
+        screen.summary(summary)
+    else:
+        print(getattr(summary, method)())
+
+
+def compare(paths: list[Path]) -> None:
+    """Estimates with standard errors, a column for each fit."""
+    if len(paths) < 2:
+        raise Problem("A comparison needs at least two fits.")
+    fits = _loaded(paths)
+    names = list(dict.fromkeys(name for fit in fits for name in fit.names))
+    rows = [(name, [_estimate(fit, name) for fit in fits]) for name in names]
+    rows += [
+        ("model", [_model(fit) for fit in fits]),
+        ("discrepancy", [_discrepancy(fit.discrepancy) for fit in fits]),
+        ("loss", [f"{float(fit.loss):.4g}" for fit in fits]),
+        ("n", [str(fit.n) for fit in fits]),
+        ("converged", ["yes" if fit.converged else "no" for fit in fits]),
+    ]
+    screen.side_by_side(_short(paths), rows, _caveats(fits))
+
+
+def _loaded(paths: list[Path]) -> list[Any]:
+    for path in paths:
+        if not path.is_file():
+            raise Problem(f"There is no file {path}.")
+    with screen.stage("Loading JAX", quiet=False):
+        import minstein as ms
+    return [ms.load(path) for path in paths]
+
+
+def _short(paths: list[Path]) -> list[str]:
+    """The names of the files, with their directories where the names alone do not tell them apart."""
+    return [path.stem if [p.stem for p in paths].count(path.stem) == 1 else str(path) for path in paths]
+
+
+def _estimate(fit: Any, name: str) -> str:
+    if name not in fit.names:
+        return "–"
+    error = fit.bse[name]
+    return f"{fit.params[name]:.4g}" + ("" if error != error else f" ({error:.2g})")
+
+
+def _model(fit: Any) -> str:
+    return fit.summary().title.partition(",")[0]
+
+
+def _discrepancy(discrepancy: Any) -> str:
+    """'KSD', 'SM', or 'DKSD, Redescending'."""
+    name, diffusion = type(discrepancy).__name__, getattr(discrepancy, "diffusion", None)
+    if diffusion is None:
+        return name
+    if type(diffusion).__name__ == "Constant":
+        return name.removeprefix("D")
+    return f"{name}, {type(getattr(diffusion, 'field', diffusion)).__name__}"
+
+
+def _caveats(fits: list[Any]) -> list[str]:
+    notes = ["Standard errors are in brackets."]
+    if len({repr(fit.discrepancy) for fit in fits}) > 1:
+        notes.append("The discrepancies differ, so the losses cannot be compared.")
+    if len({(fit.n, fit.d) for fit in fits}) > 1:
+        notes.append("The fits are not of the same data.")
+    return notes
+
+
+def datasets() -> None:
+    """The data that ship with minstein."""
+    with screen.stage("Loading JAX", quiet=False):
+        import minstein as ms
+    found = {name: ms.datasets.load(name) for name in ms.datasets.names()}
+    rows = [(name, *map(str, data.x.shape), data.description) for name, data in found.items()]
+    screen.listing(("name", "rows", "columns", "what was measured"), rows)

@@ -1,0 +1,142 @@
+"""What is shown: tables, summaries, what is being done. Rich on a terminal, plain text elsewhere."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .catalogue import Entry, Parameter
+
+_WIDE = 1000
+"""Where nobody looks at the output but a program, no line is broken."""
+
+
+def console() -> Console:
+    """Text as it is: no markup, no highlighting. Colours only on a terminal."""
+    screen = Console(markup=False, highlight=False, soft_wrap=False)
+    if not screen.is_terminal:
+        screen.width = _WIDE
+    return screen
+
+
+@contextlib.contextmanager
+def stage(text: str, *, quiet: bool) -> Iterator[None]:
+    """A line on stderr that says what is being done, and goes away; only on a terminal."""
+    shown = sys.stderr.isatty() and not quiet
+    if shown:
+        sys.stderr.write(f"\r\x1b[2K\x1b[2m{text} …\x1b[0m")
+        sys.stderr.flush()
+    try:
+        yield
+    finally:
+        if shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
+
+def entries(rows: tuple[Entry, ...], note: str) -> None:
+    """A table of the catalogue."""
+    titles = ("name", "parameters", "what it is")
+    listing(titles, [(e.name, ", ".join(map(_brief, e.parameters)) or "–", e.line) for e in rows])
+    console().print(f"\n{note}")
+
+
+def listing(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """A line for each row, where the terminal is wide enough."""
+    screen = console()
+    table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
+    for i, title in enumerate(titles):
+        table.add_column(title, style="bold" if i == 0 else None, no_wrap=i == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    screen.print(table)
+
+
+def entry(one: Entry) -> None:
+    """One entry of the catalogue, with the meaning of its parameters."""
+    screen = console()
+    screen.print(Text.assemble((one.name, "bold"), f": {one.line}"))
+    for p in one.parameters:
+        screen.print(f"  {p.name}: {p.meaning}{_said(p)}")
+
+
+def _said(p: Parameter) -> str:
+    if p.default is None:
+        return "; must be given"
+    if p.held:
+        return f"; held at {_default(p)}"
+    return f"; see {p.default}" if _default(p).startswith("--") else f"; by default {_default(p)}"
+
+
+def _brief(p: Parameter) -> str:
+    """'loc', 'df=5', or 'c (--lengthscale)' where it has an option of its own."""
+    if isinstance(p.default, str) and p.default.startswith("--"):
+        return f"{p.name} ({p.default})"
+    return f"{p.name}={_default(p)}" if isinstance(p.default, float) or p.held else p.name
+
+
+def _default(p: Parameter) -> str:
+    return f"{p.default:g}" if isinstance(p.default, float) else str(p.default)
+
+
+def summary(table: Any) -> None:
+    """A `Summary` of the library: as it prints itself, or laid out for the width of the terminal."""
+    screen = console()
+    if not screen.is_terminal:
+        print(table)
+        return
+    screen.print(Text(table.title, style="bold"))
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(style="dim", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in table.facts:
+        facts.add_row(name, value)
+    screen.print(facts)
+    screen.print()
+    numbers = Table(box=SIMPLE, pad_edge=False, show_edge=False)
+    numbers.add_column("", style="bold", no_wrap=True)
+    for column in table.columns:
+        numbers.add_column(column, justify="right", overflow="fold")
+    for name, values in table.rows:
+        numbers.add_row(name, *map(_number, values))
+    screen.print(numbers)
+    screen.print()
+    for note in table.notes:
+        screen.print(Text(note))
+
+
+def _number(value: float) -> str:
+    return "–" if value != value else f"{value:.4g}"
+
+
+def side_by_side(columns: list[str], rows: list[tuple[str, list[str]]], notes: list[str]) -> None:
+    """A row for each name, a column for each fit, and as many tables as the width of the screen calls for."""
+    screen = console()
+    widths = [max(len(text) for text in (column, *(cells[i] for _, cells in rows))) for i, column in enumerate(columns)]
+    room = screen.width - max(len(name) for name, _ in rows)
+    for chosen in _packed(widths, room):
+        table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
+        table.add_column("", style="bold", no_wrap=True)
+        for i in chosen:
+            table.add_column(columns[i], justify="right", overflow="fold")
+        for name, cells in rows:
+            table.add_row(name, *(cells[i] for i in chosen))
+        screen.print(table)
+        screen.print()
+    for note in notes:
+        screen.print(note)
+
+
+def _packed(widths: list[int], room: int) -> list[list[int]]:
+    """Columns in order, as many to a table as there is room for, and one at the least."""
+    tables: list[list[int]] = [[]]
+    for i, width in enumerate(widths):
+        if tables[-1] and sum(widths[j] + 3 for j in tables[-1]) + width + 3 > room:
+            tables.append([])
+        tables[-1].append(i)
+    return tables
