@@ -188,6 +188,8 @@ class TestSearch:
         assert fit.loss <= min(losses) + 1e-12
         assert np.isnan(fit.bse["theta"])
         assert "std. error" not in repr(fit)
+        curved = ms.models.SymmetricBessel(0.05, ms.fixed(1.0), 1.0)  # the same, with a Hessian that misses the kinks
+        assert np.isnan(ms.fit(curved, x, solver=ms.DirectSearch()).bse["loc"])
 
 
 class TestFailure:

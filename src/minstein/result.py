@@ -213,8 +213,10 @@ def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
     facts += [("Solver", f"{fit.solver}, {steps}"), ("Status", fit.message)]
     if np.isfinite(fit.condition):
         facts.append(("Condition", f"{float(fit.condition):.3g}"))
-    if fit.converged and fit.cov is not None and np.isfinite(fit.cov).all():
-        facts.append(("Errors", "sandwich, from the Hessian of the loss that was minimised"))
+    if fit.converged and fit.cov is not None:
+        certain = np.isfinite(fit.cov).all()
+        sandwich = "sandwich, from the Hessian of the loss that was minimised"
+        facts.append(("Errors", sandwich if certain else "none: the loss is not smooth at its minimum. See ms.bootstrap"))
     return tuple(facts)
 
 

@@ -91,6 +91,8 @@ def _judged(
             if slack is not None:
                 code = _arrived(code, shape, newton, cov, slack)
             there = (code == status.CONVERGED) & (shape == status.CONVERGED)
+            if slack is None:
+                there &= _is_quadratic(natural, vector, second.hessian, cov)
             cov, bias = jnp.where(there, cov, jnp.nan), jnp.where(there, bias, jnp.nan)
     return Outcome(vector, value, code, steps, condition, cov, bias, trace, jnp.asarray(False))
 
@@ -112,6 +114,15 @@ def _shape(H: Float[Array, "p p"]) -> tuple[Int[Array, ""], Scalar]:
     flat = 10 * w.size * jnp.finfo(w.dtype).eps
     code = jnp.where(w[0] < -flat, status.SADDLE, jnp.where(w[0] > flat, status.CONVERGED, status.SINGULAR))
     return code, jnp.where(w[0] > 0, w[-1] / w[0], jnp.inf)
+
+
+def _is_quadratic(target: AbstractObjective, vector: Theta, H: Float[Array, "p p"], cov: Float[Array, "p p"]) -> Array:
+    """Whether the loss rises a standard error away as its Hessian says; where it has jumps or kinks it does not."""
+    steps = jnp.diag(jnp.sqrt(jnp.diagonal(cov)))
+    values = jax.lax.map(target, jnp.concatenate([vector + steps, vector - steps]))
+    rise = jnp.mean(values.reshape(2, -1), axis=0) - target(vector)
+    expected = jnp.diagonal(H) * jnp.diagonal(cov) / 2
+    return jnp.all(jnp.abs(rise - expected) <= expected / 2)
 
 
 def _arrived(code: Array, shape: Array, newton: Theta, cov: Float[Array, "p p"], slack: float) -> Int[Array, ""]:
