@@ -1,5 +1,6 @@
 """minstein: minimum Stein discrepancy estimation, for statistical models known only up to a constant."""
 
+from . import datasets as datasets
 from . import diffusions as diffusions
 from . import kernels as kernels
 from . import models as models
