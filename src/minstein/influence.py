@@ -11,7 +11,7 @@ from ._types import Array, LogDensity
 from .objective import objective
 from .params import theta
 from .result import Fit
-from .sample import Sample, read, run
+from .sample import TILE, Sample, bucket, read, run
 
 
 def influence(fit: Fit, x: Any, z: Any = None) -> Float[Array, "k p"]:
@@ -35,7 +35,8 @@ def influence(fit: Fit, x: Any, z: Any = None) -> Float[Array, "k p"]:
     z = np.asarray(read(z), x.dtype)
     if z.shape[1] != x.shape[1]:
         raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
-    return run(_at_points, (fit.discrepancy, z), fit.model, x)
+    padded = np.resize(z, (bucket(max(len(z), TILE)), z.shape[1]))
+    return run(_at_points, (fit.discrepancy, padded), fit.model, x)[: len(z)]
 
 
 def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:

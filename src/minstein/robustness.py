@@ -63,8 +63,8 @@ def robustness(fit: Fit, x: Any) -> Robustness:
     data = np.asarray(read(x), np.float64)
     centre, spread = median_and_mad(data)
     rays = np.concatenate([np.eye(fit.d), -np.eye(fit.d)]) * spread
-    far = np.abs(_along(fit, x, centre, rays, _FAR))
-    near = np.abs(_along(fit, x, centre, rays, _NEAR))
+    along = np.abs(_along(fit, x, centre, rays, np.concatenate([_NEAR, _FAR])))
+    near, far = along[:, : len(_NEAR)], along[:, len(_NEAR) :]
     rates = _rates(far)
     largest = np.maximum(near.max((0, 1)), np.where(rates > _GROWS, np.inf, far.max((0, 1))))
     cluster = _cluster_rate(fit, data, centre, rays)
