@@ -50,7 +50,7 @@ def trace(fit: Fit, *, ax: Any = None) -> Any:
     steps = np.arange(len(losses))
     shown = above > 0
     if len(losses) > 100:
-        ax.plot(steps, losses, color=BLUE, linewidth=0.8)
+        ax.plot(_thinned(steps, 5000), _thinned(losses, 5000), color=BLUE, linewidth=0.8)
         ax.set_ylabel("loss of the minibatch")
     else:
         ax.semilogy(steps[shown], above[shown], "o-", color=BLUE)

@@ -40,10 +40,12 @@ def page(
 
 def _header(evidence: Evidence, title: str) -> str:
     converged = bool(evidence.fit.converged)
-    badge = tag("p", "Converged" if converged else "Not converged", class_="badge good" if converged else "badge bad")
-    parts = [badge, tag("h1", safe(title))]
+    parts = [
+        paragraph(words.outcome(evidence), class_=f"badge {'good' if converged else 'bad'}"),
+        tag("h1", safe(title)),
+    ]
     parts.append(paragraph(words.fitted(evidence), class_="lede"))
     if converged:
         return tag("header", *parts, sections.numbers(evidence))
-    alarm = [paragraph(evidence.fit.message), paragraph(words.advice(evidence))]
+    alarm = [paragraph(text) for text in (evidence.fit.message, words.advice(evidence)) if text]
     return tag("header", *parts, tag("div", *alarm, class_="alarm", role="alert"))

@@ -24,22 +24,25 @@ _OF_SCORES = (
     "Score matching, the variant used here, compares the slopes of model and data on average over the sample; a "
     "diffusion, where there is one, decides how much each region counts. "
 )
-_END = (
-    "The estimates are the parameters at which the discrepancy is smallest. Their standard errors follow from how "
-    "sharply it rises around them and from how strongly each observation pulls; they do not assume that the model is "
-    "true."
+_MINIMUM = "The estimates are the parameters at which the discrepancy is smallest."
+_ERRORS = (
+    " Their standard errors follow from how sharply it rises around them and from how strongly each observation pulls; "
+    "they do not assume that the model is true."
 )
 
 
 def method(evidence: Evidence) -> str:
     """The method for a reader who has never heard of Stein."""
-    match evidence.fit.discrepancy:
-        case DKSD():
-            return METHOD + _OF_KERNELS + _END
-        case DSM():
-            return METHOD + _OF_SCORES + _END
-        case _:
-            return METHOD + "The estimates are the parameters at which the discrepancy is smallest."
+    variants = {DKSD: _OF_KERNELS, DSM: _OF_SCORES}
+    variant = variants.get(type(evidence.fit.discrepancy), "")
+    return METHOD + variant + _MINIMUM + (_ERRORS if evidence.has_errors else "")
+
+
+def outcome(evidence: Evidence) -> str:
+    """Whether it converged, in a word or three."""
+    if evidence.fit.converged:
+        return "Converged"
+    return "Convergence not shown" if int(evidence.fit.status) == status.FINISHED else "Not converged"
 
 
 def fitted(evidence: Evidence) -> str:
@@ -61,6 +64,9 @@ def advice(evidence: Evidence) -> str:
 def cautions(evidence: Evidence) -> Iterator[str]:
     """What one should know before trusting the numbers."""
     fit = evidence.fit
+    if int(fit.status) == status.FINISHED:
+        yield "The numbers below are where the steps ended. How far the minimum is from there is not known."
+        return
     if not fit.converged:
         yield "The numbers below are where the search stopped. They are no estimates, and have no standard errors."
         return
