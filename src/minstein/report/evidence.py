@@ -1,6 +1,7 @@
 """What a report is made from: a fit, its data, and what influence functions and robustness say about them."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -58,28 +59,30 @@ def gathered(fit: Fit, x: Any, columns: Sequence[str] | None, alpha: float, boot
     """Check what a report was asked for, and compute what it needs."""
     if np.ndim(fit.loss) > 0:
         raise ValueError("A report is of one fit; these are replications.")
-    data = np.asarray(read(x), np.float64)
+    titles = _columns(columns if columns is not None else getattr(x, "columns", None), fit.d)
+    values = x if hasattr(x, "dtype") else np.asarray(x)
+    data = np.asarray(read(values.astype(float) if values.dtype.kind in "iub" else values), np.float64)
     if data.shape != (fit.n, fit.d):
         raise errors.another_sample(data.shape, (fit.n, fit.d))
     if bootstrap is not None and bootstrap.names != fit.names:
         raise ValueError(f"bootstrap is of {', '.join(bootstrap.names)}, but the fit is of {', '.join(fit.names)}.")
     fit = dataclasses.replace(fit, names=distinct(fit.names))
-    titles = _columns(columns if columns is not None else getattr(x, "columns", None), fit.d)
     bare = Evidence(fit, data, titles, alpha, None, None, "", bootstrap)
     if not bare.has_errors:
-        why = "no standard errors were asked for." if fit.converged else "there is no minimum to look at."
+        why = "there are no standard errors to measure them by." if fit.converged else "there is no minimum to look at."
         return bare._replace(refused=f"Influence and robustness were not computed: {why}")
+    shifts = np.asarray(dfbeta(fit, data), np.float64) / np.array(list(fit.bse.values()))
     try:
-        shifts = dfbeta(fit, x) / np.array(list(fit.bse.values()))
-        return bare._replace(shifts=np.asarray(shifts, np.float64), robustness=robustness(fit, x))
-    except (TypeError, NotImplementedError) as reason:
-        return bare._replace(refused=str(reason))
+        return bare._replace(shifts=shifts, robustness=robustness(fit, data))
+    except TypeError as reason:  # not every model has observations that are far out
+        return bare._replace(shifts=shifts, refused=str(reason))
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Names that a document can hold, no two of them the same."""
     texts = [clean(name) for name in names]
-    return tuple(text if texts.count(text) == 1 else f"{text} ({i})" for i, text in enumerate(texts))
+    count = Counter(texts)
+    return tuple(text if count[text] == 1 else f"{text} ({i})" for i, text in enumerate(texts))
 
 
 def _columns(columns: Any, d: int) -> tuple[str, ...]:

@@ -169,7 +169,7 @@ def of_influence(evidence: Evidence) -> Iterator[str]:
     fit = evidence.fit
     if evidence.shifts is None:
         return
-    if fit.d == 1 and len(fit.names) <= 4:
+    if fit.d == 1 and len(fit.names) <= 4 and evidence.robustness is not None:
 
         def curve(ax: Any) -> None:
             plot.influence(fit, evidence.x, ax=ax).set(xlabel=evidence.columns[0], ylabel="influence")

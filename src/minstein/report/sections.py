@@ -9,6 +9,7 @@ import numpy as np
 from .._version import __version__
 from ..errors import rows_text
 from ..plot import is_far
+from ..robustness import Robustness
 from ..summary import number
 from . import figures, words
 from .evidence import Evidence
@@ -73,21 +74,21 @@ def _all_parameters(evidence: Evidence) -> str:
 
 def influence(evidence: Evidence) -> str:
     """Which observations matter, and what outliers would do."""
-    if evidence.shifts is None or evidence.robustness is None:
-        return section("influence", "Influence and robustness", paragraph(evidence.refused))
-    parts = [
-        paragraph(evidence.robustness.message, class_="verdict"),
-        tag("div", *figures.of_influence(evidence), class_="figures"),
-        _influential(evidence),
-        fold("How the influence on each parameter behaves far out", _rates(evidence)),
-    ]
+    robustness = evidence.robustness
+    parts = [paragraph(evidence.refused if robustness is None else robustness.message, class_="verdict")]
+    if evidence.shifts is not None:
+        parts += [
+            tag("div", *figures.of_influence(evidence), class_="figures"),
+            _influential(evidence, evidence.shifts),
+        ]
+    if robustness is not None:
+        parts.append(fold("How the influence on each parameter behaves far out", _rates(evidence, robustness)))
     return section("influence", "Influence and robustness", *parts)
 
 
-def _influential(evidence: Evidence) -> str:
+def _influential(evidence: Evidence, shifts: np.ndarray) -> str:
     rows, shown = evidence.most_influential(), min(len(evidence.columns), _MOST_COLUMNS)
-    shifts, names = evidence.shifts, evidence.fit.names
-    assert shifts is not None
+    names = evidence.fit.names
     moved = np.abs(shifts).argmax(1)
     body = [
         (
@@ -105,9 +106,7 @@ def _influential(evidence: Evidence) -> str:
     return table(caption, columns, body, corner="row")
 
 
-def _rates(evidence: Evidence) -> str:
-    found = evidence.robustness
-    assert found is not None
+def _rates(evidence: Evidence, found: Robustness) -> str:
     names = evidence.fit.names[:_MOST_ROWS]
     limit = lambda value: "no limit" if np.isinf(value) else number(value)
     rate = lambda value: "vanishes" if np.isneginf(value) else f"{value:+.2f}"

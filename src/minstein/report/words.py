@@ -71,7 +71,7 @@ def cautions(evidence: Evidence) -> Iterator[str]:
         yield "The numbers below are where the search stopped. They are no estimates, and have no standard errors."
         return
     if not evidence.has_errors:
-        yield "There are no standard errors, because none were asked for."
+        yield "There are no standard errors: none were asked for, or this discrepancy gives none."
     if bool(fit.as_v) and not any("V-statistic" in note for note in fit.notes):
         yield "The U-statistic had no minimum near the data, so the V-statistic was minimised instead."
     if evidence.has_errors and float(fit.condition) > _ILL:
