@@ -56,9 +56,9 @@ def table(caption: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterab
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def fold(title: str, *parts: str) -> str:
-    """Something that is unfolded on demand."""
-    return tag("details", tag("summary", safe(title)), *parts)
+def fold(title: str, *parts: str, long: bool = False) -> str:
+    """Something that is unfolded on demand, and in print unless it is long."""
+    return tag("details", tag("summary", safe(title)), *parts, **({"class_": "long"} if long else {}))
 
 
 def figure(svg: str, caption: str) -> str:

@@ -69,7 +69,7 @@ def _all_parameters(evidence: Evidence) -> str:
     else:
         columns, rows = ("estimate",), [(n, (number(params[n]),)) for n in names]
     of = "All" if len(names) == len(fit.names) else f"The first {len(names)} of"
-    return fold(f"{of} {len(fit.names)} parameters", table("Parameters", columns, rows, corner="parameter"))
+    return fold(f"{of} {len(fit.names)} parameters", table("Parameters", columns, rows, corner="parameter"), long=True)
 
 
 def influence(evidence: Evidence) -> str:
