@@ -15,13 +15,7 @@ from scipy import stats
 
 import minstein as ms
 
-HERE = Path(__file__).parent
 COLOURS = {"Score matching": "#D55E00", "KSD": "#E69F00", "Robust DKSD": "#0072B2", "Student-t, KSD": "#009E73"}
-
-
-def newcomb() -> np.ndarray:
-    """Deviations from 24 800 nanoseconds."""
-    return np.loadtxt(HERE / "data" / "newcomb.csv", comments="#", skiprows=4)
 
 
 def fits(x: np.ndarray) -> dict[str, ms.Fit]:
@@ -69,7 +63,7 @@ def draw_loss(ax, name: str, fit: ms.Fit, x: np.ndarray) -> None:
 
 
 def main(out: Path = Path("out")) -> Path:
-    x = newcomb()
+    x = ms.datasets.load("newcomb").x[:, 0]
     found = fits(x)
     for name, fit in found.items():
         print(f"== {name}\n{fit}\n")

@@ -86,6 +86,15 @@ class TestClosedForms:
     def test_detection(self, model, discrepancy, expected):
         assert is_affine(discrepancy, model, 1) is expected
 
+    def test_numpy_indices_in_a_model_can_be_used_twice(self):
+        """JAX takes such indices from a cache that forgets whether 64-bit mode was on."""
+        rows = np.array([1, 0])
+        model = ms.models.ExponentialFamily(lambda x: -(x[rows] ** 2) / 2, np.ones(2))
+        x = np.random.default_rng(0).normal(size=(50, 2))
+        for _ in range(2):
+            fit = ms.fit(model, x, ms.SM())
+        np.testing.assert_allclose(fit.theta, 1 / (x**2).mean(0)[rows], rtol=1e-9)
+
 
 CONVEX = ms.KSD(ms.kernels.IMQ(2.0), unbiased=False)
 

@@ -68,3 +68,20 @@ def test_matplotlib_is_imported_only_when_used():
 
     code = "import sys, minstein; sys.exit('matplotlib' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_observations_far_out_do_not_hide_the_others(fit):
+    x = np.append(X[:, 0], [1e6, -1e8])
+    ax = ms.plot.density(fit, x)
+    assert ax.get_xlim()[1] < 200
+    assert "2 of them beyond the edges" in ax.get_title()
+    values, edges, _ = ax.patches[0].get_data()
+    np.testing.assert_allclose(values @ np.diff(edges), 100 / 102)  # the share of the data that is shown
+
+
+def test_edges_are_few_and_cover_the_data():
+    for values in (np.array([3.0, 3.0]), np.random.default_rng(0).standard_cauchy(5000), np.arange(5.0)):
+        edges = ms.plot.histogram_edges(values)
+        assert 2 <= len(edges) <= 201
+        assert edges[0] <= values.min()
+        assert values.max() <= edges[-1]

@@ -1,5 +1,6 @@
 """minstein: minimum Stein discrepancy estimation, for statistical models known only up to a constant."""
 
+from . import datasets as datasets
 from . import diffusions as diffusions
 from . import kernels as kernels
 from . import models as models
@@ -36,6 +37,7 @@ from .params import fixed as fixed
 from .params import positive as positive
 from .params import positive_definite as positive_definite
 from .params import simplex as simplex
+from .report import report as report
 from .resampling import bootstrap as bootstrap
 from .result import Fit as Fit
 from .result import load as load

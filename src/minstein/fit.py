@@ -1,5 +1,6 @@
 """`fit`: from a model, a sample and a discrepancy to a `Fit`."""
 
+import contextlib
 import dataclasses
 import warnings
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from .models._family import AbstractFamily
 from .objective import AbstractObjective, is_affine, objective
 from .params import links, names, to_real, with_theta
 from .result import Fit
-from .sample import Sample, at_boundary, read
+from .sample import Sample, at_boundary, precision, read
 from .search import MANY, Outcome, searched
 from .solvers import LBFGS, AbstractSolver, ClosedForm, GaussNewton
 from .stein_class import stein_class
@@ -61,7 +62,7 @@ def fit(
         raise errors.no_parameters()
     discrepancy = default_discrepancy(x) if discrepancy is None else discrepancy
     discrepancy.check(model, x)
-    solver = _chosen(discrepancy, model, x.shape[1]) if solver is None else solver
+    solver = _chosen(discrepancy, model, x) if solver is None else solver
     if solver.needs_key and key is None:
         raise errors.no_key(type(solver).__name__)
     if covariance and len(names(model)) > 10 * MANY:
@@ -76,10 +77,12 @@ def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
     return isinstance(diffusion, OfModel) and not diffusion.moving
 
 
-def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, d: int) -> AbstractSolver:
+def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> AbstractSolver:
     if len(names(model)) > MANY:
         return LBFGS()
-    affine = isinstance(discrepancy, DKSD | DSM) and is_affine(discrepancy, model, d)
+    # JAX remembers how a NumPy array of indices in the model was read: it must be read in one precision throughout.
+    with contextlib.nullcontext() if is_traced((x, model)) else precision(x, model):
+        affine = isinstance(discrepancy, DKSD | DSM) and is_affine(discrepancy, model, x.shape[1])
     return ClosedForm() if affine else GaussNewton()
 
 

@@ -11,7 +11,7 @@ from ._types import Array, LogDensity
 from .objective import objective
 from .params import theta
 from .result import Fit
-from .sample import Sample, read, run
+from .sample import TILE, Sample, bucket, read, run
 
 
 def influence(
@@ -39,7 +39,9 @@ def influence(
     x = _sample_of(fit, x)
     if z is None:
         return run(_at_observations, (fit.discrepancy, None), fit.model, x)[: x.shape[0]]
-    return run(_at_points, (fit.discrepancy, _points(z, x)), fit.model, x)
+    points = _points(z, x)
+    padded = np.resize(points, (bucket(max(len(points), TILE)), points.shape[1]))
+    return run(_at_points, (fit.discrepancy, padded), fit.model, x)[: len(points)]
 
 
 def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .influence import influence as influence_of
+from .models._family import median_and_mad
 from .params import with_theta
 from .result import Fit
 from .sample import read
@@ -49,7 +50,7 @@ def trace(fit: Fit, *, ax: Any = None) -> Any:
     steps = np.arange(len(losses))
     shown = above > 0
     if len(losses) > 100:
-        ax.plot(steps, losses, color=BLUE, linewidth=0.8)
+        ax.plot(_thinned(steps, 5000), _thinned(losses, 5000), color=BLUE, linewidth=0.8)
         ax.set_ylabel("loss of the minibatch")
     else:
         ax.semilogy(steps[shown], above[shown], "o-", color=BLUE)
@@ -71,45 +72,56 @@ def influence(fit: Fit, x: Any, *, parameter: str | None = None, ax: Any = None)
     if data.shape[1] != 1:
         raise ValueError(f"The influence curve is drawn for one variable, and x has {data.shape[1]}.")
     ax = _axes(ax)
-    grid = _wide(data[:, 0])
+    grid = _wide(near(data)[:, 0])
     curves = influence_of(fit, x, grid)
     chosen = fit.names if parameter is None else (_known(fit, parameter),)
     for colour, name in zip(_cycle(), chosen, strict=False):
         ax.plot(grid, curves[:, fit.names.index(name)], color=colour, linewidth=1.8, label=name)
     ax.axhline(0, color=GREY, linewidth=0.8)
     low = ax.get_ylim()[0]
-    ax.plot(data[:, 0], np.full(len(data), low), "|", color=GREY, markersize=9)
+    rug = _thinned(np.sort(near(data)[:, 0]), 500)
+    ax.plot(rug, np.full(len(rug), low), "|", color=GREY, markersize=9)
     ax.set(xlabel="z", ylabel="influence of an observation at z", title="Influence function")
     ax.legend(frameon=False)
     return ax
 
 
 def density(fit: Fit, x: Any, *, ax: Any = None) -> Any:
-    """The data with the fitted density: a histogram in one dimension, contours in two; normalised numerically."""
+    """The data with the fitted density: a histogram in one dimension, contours in two.
+
+    The density is normalised numerically over what is shown; observations very far out are counted, not shown.
+    """
     data = np.asarray(read(x), np.float64)
     ax = _axes(ax)
     if data.shape[1] == 1:
-        grid = _wide(data[:, 0], 0.3, 1000)
-        ax.hist(data[:, 0], bins="fd", density=True, color="0.85", edgecolor="white", label="data")
+        seen = near(data)[:, 0]
+        grid, edges = _wide(seen, 0.3, 1000), histogram_edges(seen)
+        share = np.histogram(seen, edges)[0] / (len(data) * np.diff(edges))
+        ax.stairs(share, edges, fill=True, color="0.85", label="data")
         ax.plot(grid, _normalised(fit.model, grid[:, None], grid[1] - grid[0]), color=BLUE, linewidth=2, label="fitted")
         ax.set(xlabel="x", ylabel="density")
         ax.legend(frameon=False)
     elif data.shape[1] == 2:
-        first, second = (_wide(data[:, j], 0.15, 120) for j in (0, 1))
+        seen = near(data)
+        first, second = (_wide(seen[:, j], 0.15, 120) for j in (0, 1))
         points = np.stack(np.meshgrid(first, second), -1).reshape(-1, 2)
         cell = (first[1] - first[0]) * (second[1] - second[0])
         p = _normalised(fit.model, points, cell).reshape(120, 120)
-        ax.plot(*data.T, ".", color=GREY, markersize=3)
-        ax.contour(first, second, p, levels=p.max() * np.array([0.01, 0.1, 0.3, 0.6, 0.9]), cmap="cividis")
+        ax.plot(*_thinned(seen, 2000).T, ".", color=GREY, markersize=3)
+        levels = p.max() * np.array([0.01, 0.1, 0.3, 0.6, 0.9])
+        ax.contour(first, second, p, levels=levels, colors=BLUE, linewidths=np.linspace(0.7, 2.2, 5))
         ax.set(xlabel="x[0]", ylabel="x[1]")
     else:
         raise ValueError(f"A density is drawn in one or two dimensions, and x has {data.shape[1]} variables.")
-    ax.set_title(f"{type(fit.model).__name__} and {fit.n} observations")
+    beyond = f", {len(data) - len(seen)} of them beyond the edges" if len(seen) < len(data) else ""
+    ax.set_title(f"{type(fit.model).__name__} and {fit.n} observations{beyond}")
     return ax
 
 
 def loss(fit: Fit, x: Any, parameters: tuple[str, ...] | None = None, *, points: int = 31, ax: Any = None) -> Any:
     """The loss around the estimate in one or two parameters, the others held, with the estimate and its intervals.
+
+    In two parameters the colours are the rank of the loss over the grid, because its range is wide.
 
     Args:
         fit: a fit that converged, with standard errors.
@@ -139,8 +151,8 @@ def loss(fit: Fit, x: Any, parameters: tuple[str, ...] | None = None, *, points:
         ax.set(xlabel=chosen[0], ylabel="loss")
         ax.legend(frameon=False)
     else:
-        above = np.sqrt(np.maximum(losses - np.nanmin(losses), 0))
-        ax.contourf(*axes, above.T, levels=14, cmap="cividis")
+        ranks = losses.ravel().argsort().argsort().reshape(losses.shape) / (losses.size - 1)
+        ax.contourf(*axes, ranks.T, levels=np.linspace(0, 1, 13) ** 1.5, cmap="cividis")
         for (low, high), at, other in zip((ends[n] for n in chosen), (0, 1), (1, 0), strict=True):
             ends_xy = [[low, high], [estimate[other]] * 2]
             ax.plot(*(ends_xy if at == 0 else ends_xy[::-1]), color="white", linewidth=2)
@@ -163,11 +175,36 @@ def _normalised(model: Any, points: np.ndarray, cell: float) -> np.ndarray:
     return p / (np.nansum(p) * cell)
 
 
-def _wide(values: np.ndarray, share: float = 0.5, points: int = 400) -> np.ndarray:
+def _wide(values: np.ndarray, share: float = 0.5, points: int = 256) -> np.ndarray:
     """A grid over the data and a share of their range on either side."""
     low, high = values.min(), values.max()
     margin = share * ((high - low) or 1.0)
     return np.linspace(low - margin, high + margin, points)
+
+
+def near(rows: np.ndarray) -> np.ndarray:
+    """The rows within 25 spreads of the median in each coordinate: one further out would hide all others."""
+    return rows[~is_far(rows)]
+
+
+def is_far(rows: np.ndarray) -> np.ndarray:
+    """Whether a row is further out than that."""
+    centre, spread = median_and_mad(rows)
+    return np.any(np.abs(rows - centre) > 25 * spread, axis=1)
+
+
+def histogram_edges(values: np.ndarray) -> np.ndarray:
+    """Edges of bins by the rule of Freedman and Diaconis, but of at most 200 bins."""
+    quartiles = np.quantile(values, [0.25, 0.75])
+    width = 2 * np.diff(quartiles)[0] / len(values) ** (1 / 3)
+    reach = np.ptp(values)
+    bins = int(np.ceil(min(reach / width, 200))) if width > 0 else 10
+    return np.histogram_bin_edges(values, max(bins, 1))
+
+
+def _thinned(rows: np.ndarray, most: int) -> np.ndarray:
+    """At most so many rows, evenly from first to last."""
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 
 def _known(fit: Fit, name: str) -> str:

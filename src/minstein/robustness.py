@@ -23,8 +23,9 @@ _FAR = np.geomspace(1e2, 1e4, 5)
 _NEAR = 20
 """Half the width of the box over which the largest influence is looked for."""
 
-_POINTS, _ROUNDS = 512, 8
-"""Points in the box that are tried in each round, and rounds, each in a quarter of the width around the best."""
+_POINTS, _ROUNDS, _FEW = 512, 8, 8
+"""Points of the box that are tried; rounds of trying an eighth as many around the best, each in a quarter of the width;
+and the most parameters for which that is done."""
 
 _GROWS = 0.05
 """A rate above this counts as growth."""
@@ -88,17 +89,17 @@ def sensitivity(fit: Fit, x: Any, low: Any, high: Any) -> dict[str, float]:
     if not (corners[0] < corners[1]).all():
         raise ValueError(f"low must be below high in each coordinate, got {corners[0]} and {corners[1]}.")
     grid = np.append(qmc.Sobol(fit.d, scramble=False).random(_POINTS), np.ones((1, fit.d)), 0)
+    points, reach = corners[0] + (corners[1] - corners[0]) * grid, (corners[1] - corners[0]) / 8
+    sizes = np.abs(np.asarray(influence(fit, x, points)))
+    best, largest = points[sizes.argmax(0)], sizes.max(0)
     p = len(fit.names)
-    lows, highs = np.tile(corners[0], (p, 1)), np.tile(corners[1], (p, 1))
-    largest = np.zeros(p)
-    for _ in range(_ROUNDS):
-        points = lows[:, None] + (highs - lows)[:, None] * grid
-        sizes = np.abs(np.asarray(influence(fit, x, points.reshape(-1, fit.d)))).reshape(p, -1, p)
+    for _ in range(_ROUNDS if p <= _FEW else 0):
+        around = np.clip(best[:, None] + reach * (2 * grid[: _POINTS // 8] - 1), *corners)
+        sizes = np.abs(np.asarray(influence(fit, x, around.reshape(-1, fit.d)))).reshape(p, -1, p)
         sizes = sizes[np.arange(p), :, np.arange(p)]
-        best = points[np.arange(p), sizes.argmax(1)]
-        largest = np.maximum(largest, sizes.max(1))
-        reach = (highs - lows) / 8
-        lows, highs = np.maximum(best - reach, corners[0]), np.minimum(best + reach, corners[1])
+        better = sizes.max(1) > largest
+        best = np.where(better[:, None], around[np.arange(p), sizes.argmax(1)], best)
+        largest, reach = np.maximum(largest, sizes.max(1)), reach / 4
     return dict(zip(fit.names, largest.tolist(), strict=True))
 
 

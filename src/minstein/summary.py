@@ -22,7 +22,7 @@ class Summary(NamedTuple):
         head = [f"{name + ':':<{fact + 2}}{value}" for name, value in self.facts]
         titles = " " * label + "".join(f"{column:>{width}}" for column, width in zip(self.columns, widths, strict=True))
         body = [
-            f"{name:<{label}}" + "".join(f"{_number(v):>{width}}" for v, width in zip(values, widths, strict=True))
+            f"{name:<{label}}" + "".join(f"{number(v):>{width}}" for v, width in zip(values, widths, strict=True))
             for name, values in self.rows
         ]
         return "\n".join([self.title, rule, *head, rule, titles, *body, rule, *self.notes])
@@ -34,7 +34,7 @@ class Summary(NamedTuple):
         """A Markdown table, with the facts as a list above and the notes below it."""
         head = [f"**{_plain(self.title)}**", "", *(f"- {name}: {_plain(value)}" for name, value in self.facts), ""]
         table = [_bars(["", *self.columns]), _bars(["---", *["---:"] * len(self.columns)])]
-        body = [_bars([f"`{name}`", *map(_number, values)]) for name, values in self.rows]
+        body = [_bars([f"`{name}`", *map(number, values)]) for name, values in self.rows]
         return "\n".join([*head, *table, *body, "", *map(_plain, self.notes)]).rstrip()
 
     def to_latex(self) -> str:
@@ -43,7 +43,7 @@ class Summary(NamedTuple):
         across = lambda text: rf"\multicolumn{{{width}}}{{l}}{{{_tex(text)}}} \\"
         head = [across(self.title), *(across(f"{name}: {value}") for name, value in self.facts), r"\hline"]
         titles = " & ".join(["", *map(_tex, self.columns)]) + r" \\ \hline"
-        body = [" & ".join([_tex(name), *map(_number, values)]) + r" \\" for name, values in self.rows]
+        body = [" & ".join([_tex(name), *map(number, values)]) + r" \\" for name, values in self.rows]
         feet = [r"\hline", *map(across, self.notes)]
         columns = "l" + "r" * len(self.columns)
         return "\n".join([rf"\begin{{tabular}}{{{columns}}}", *head, titles, *body, *feet, r"\end{tabular}"])
@@ -54,7 +54,7 @@ class Summary(NamedTuple):
         head = "".join(f"<dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd>" for name, value in self.facts)
         titles = "".join(cell(column, "th") for column in ("", *self.columns))
         body = "".join(
-            f"<tr>{cell(name, 'th')}{''.join(cell(_number(v)) for v in values)}</tr>" for name, values in self.rows
+            f"<tr>{cell(name, 'th')}{''.join(cell(number(v)) for v in values)}</tr>" for name, values in self.rows
         )
         notes = "".join(f"<p>{html.escape(note)}</p>" for note in self.notes)
         table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
@@ -73,7 +73,7 @@ class Summary(NamedTuple):
         return pandas.DataFrame(values, index=[name for name, _ in self.rows], columns=list(self.columns))
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """Four significant digits, or a dash where there is no number."""
     return "–" if value != value else f"{value:.4g}"
 

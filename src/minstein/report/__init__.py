@@ -1,0 +1,54 @@
+"""A fit as a page to read, print and pass on."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..files import replacing
+from ..resampling import Bootstrap
+from ..result import Fit
+from .evidence import gathered
+from .page import page
+
+
+def report(
+    fit: Fit,
+    x: Any,
+    path: str | Path | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    title: str | None = None,
+    command: str | None = None,
+    seed: int | None = None,
+    bootstrap: Bootstrap | None = None,
+    alpha: float = 0.05,
+    notes: Sequence[str] = (),
+) -> str:
+    """A fit as one HTML file: estimates, pictures, influential observations, warnings, and how to do it again.
+
+    The page needs no network and runs no script. The same arguments give the same page.
+
+    Args:
+        fit: the fit, whether it converged or not.
+        x: the sample it was made from; a fit holds no data.
+        path: where to write the page; None writes nothing.
+        columns: the names of the columns of x; those of a data frame if not given.
+        title: the heading.
+        command: what to type to get the same fit.
+        seed: the seed that was used, if any.
+        bootstrap: what `ms.bootstrap` returned, to be shown beside the standard errors.
+        alpha: intervals are of level 1 − alpha.
+        notes: what else the reader should know.
+
+    >>> x = ms.datasets.load("newcomb").x
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x, ms.SM())
+    >>> page = ms.report(fit, x, columns=["passage time (ns)"], title="The speed of light")
+    >>> page[:15], "<title>The speed of light</title>" in page
+    ('<!doctype html>', True)
+    """
+    evidence = gathered(fit, x, columns, alpha, bootstrap)
+    text = page(evidence, title=title, command=command, seed=seed, notes=tuple(notes))
+    if path is not None:
+        with replacing(path) as file:
+            file.write(text.encode())
+    return text

@@ -1,0 +1,128 @@
+"""What a report says in sentences."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from .. import status
+from ..discrepancies import DKSD, DSM
+from .evidence import Evidence
+
+METHOD = (
+    "Many models give the shape of a density but not its height: the constant that makes it integrate to one cannot be "
+    "computed, and likelihood methods are stuck without it. A Stein discrepancy does not need it. It looks only at the "
+    "slope of the log-density, from which the constant has gone, and it uses a fact that Charles Stein found: if the "
+    "model is right, certain averages that are built from this slope are exactly zero. "
+)
+
+_OF_KERNELS = (
+    "The kernel Stein discrepancy takes a whole space of such averages at once and measures how far those of the data "
+    "are from zero; the kernel decides how local they are, and a diffusion, where there is one, how much each region "
+    "counts. "
+)
+_OF_SCORES = (
+    "Score matching, the variant used here, compares the slopes of model and data on average over the sample; a "
+    "diffusion, where there is one, decides how much each region counts. "
+)
+_MINIMUM = "The estimates are the parameters at which the discrepancy is smallest."
+_ERRORS = (
+    " Their standard errors follow from how sharply it rises around them and from how strongly each observation pulls; "
+    "they do not assume that the model is true."
+)
+
+
+def method(evidence: Evidence) -> str:
+    """The method for a reader who has never heard of Stein."""
+    variants = {DKSD: _OF_KERNELS, DSM: _OF_SCORES}
+    variant = variants.get(type(evidence.fit.discrepancy), "")
+    return METHOD + variant + _MINIMUM + (_ERRORS if evidence.has_errors else "")
+
+
+def outcome(evidence: Evidence) -> str:
+    """Whether it converged, in a word or three."""
+    if evidence.fit.converged:
+        return "Converged"
+    return "Convergence not shown" if int(evidence.fit.status) == status.FINISHED else "Not converged"
+
+
+def fitted(evidence: Evidence) -> str:
+    """What was fitted, to what and how, in one sentence."""
+    fit, p = evidence.fit, len(evidence.fit.names)
+    ways = {DKSD: "by minimising a kernel Stein discrepancy", DSM: "by score matching"}
+    way = ways.get(type(fit.discrepancy), f"by minimising {type(fit.discrepancy).__name__}")
+    variables = "" if fit.d == 1 else f" of {fit.d} variables"
+    free = "one free parameter" if p == 1 else f"{p} free parameters"
+    return f"{type(fit.model).__name__} with {free}, fitted to {fit.n} observations{variables} {way}."
+
+
+def advice(evidence: Evidence) -> str:
+    """What usually causes such a failure and what to do about it."""
+    said = status.ADVICE.get(int(evidence.fit.status), "")
+    return f"Usual causes and what to do: {said}." if said else ""
+
+
+def cautions(evidence: Evidence) -> Iterator[str]:
+    """What one should know before trusting the numbers."""
+    fit = evidence.fit
+    if int(fit.status) == status.FINISHED:
+        yield "The numbers below are where the steps ended. How far the minimum is from there is not known."
+        return
+    if not fit.converged:
+        yield "The numbers below are where the search stopped. They are no estimates, and have no standard errors."
+        return
+    if not evidence.has_errors:
+        yield "There are no standard errors: none were asked for, or this discrepancy gives none."
+    if bool(fit.as_v) and not any("V-statistic" in note for note in fit.notes):
+        yield "The U-statistic had no minimum near the data, so the V-statistic was minimised instead."
+    if evidence.has_errors and float(fit.condition) > _ILL:
+        yield (
+            f"Some combination of the parameters is hardly determined by these data: the condition number of the "
+            f"Hessian is {float(fit.condition):.2g}."
+        )
+    if evidence.has_errors and fit.n < _FEW * len(fit.names):
+        yield (
+            f"There are only {fit.n} observations for {len(fit.names)} parameters. Intervals rest on large samples, so "
+            "they may be too narrow; compare them with a bootstrap."
+        )
+    if evidence.robustness is not None and not evidence.robustness.bounded:
+        yield "The estimate is not robust: a single observation far out can move it without limit."
+    yield from _of_rows(evidence)
+    yield from _of_bootstrap(evidence)
+
+
+_ILL, _FEW, _FAR, _APART = 1e8, 10, 0.5, 1.5
+"""When to speak: condition number, observations for each parameter, standard errors that one row moves an estimate,
+ratio of the bootstrap's standard errors to those of the fit."""
+
+
+def _of_rows(evidence: Evidence) -> Iterator[str]:
+    size = evidence.largest
+    count = int((size > _FAR).sum())
+    if count == 1:
+        yield f"Row {size.argmax()} alone moved an estimate by more than half a standard error. Look at it."
+    elif count:
+        rows = ", ".join(map(str, evidence.most_influential(min(count, _NAMED))))
+        more = f" and {count - _NAMED} others" if count > _NAMED else ""
+        yield f"Rows {rows}{more} each moved an estimate by more than half a standard error. Look at them."
+
+
+_NAMED = 8
+
+
+def _of_bootstrap(evidence: Evidence) -> Iterator[str]:
+    if evidence.bootstrap is None or not evidence.has_errors:
+        return
+    tried = len(evidence.bootstrap.converged)
+    failed = tried - int(evidence.bootstrap.converged.sum())
+    if failed:
+        yield f"{failed} of {tried} bootstrap replications did not converge; they are left out."
+    if tried - failed < 2:
+        return
+    ours, theirs = (np.array(list(errors.values())) for errors in (evidence.fit.bse, evidence.bootstrap.bse))
+    ratio = theirs / ours
+    apart = [name for name, r in zip(evidence.fit.names, ratio, strict=True) if not 1 / _APART < r < _APART]
+    if apart:
+        yield (
+            f"The bootstrap disagrees with the standard errors of {', '.join(apart[:6])} by more than a factor of "
+            f"{_APART:g}. Trust the wider of the two."
+        )

@@ -1,0 +1,88 @@
+"""The worked examples run, and what they claim is so."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy import stats
+
+pytestmark = pytest.mark.slow
+
+
+def example(name: str) -> ModuleType:
+    path = Path(__file__).parents[1] / "examples" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"example_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def test_newcomb(tmp_path, capsys):
+    assert example("newcomb").main(tmp_path).stat().st_size > 10_000
+    assert "Without the two:     mean 27.8" in capsys.readouterr().out
+
+
+def test_contamination(tmp_path):
+    module = example("contamination")
+    shares, found = module.SHARES, module.study(3)
+    n = 3 * module.N
+    # The mean of a contaminated sample is share · AT; both parts have variances of at most one.
+    means = found["Maximum likelihood"][..., 0].mean(1)
+    assert np.abs(means - shares * module.AT).max() < 4 / np.sqrt(n)
+    # The robust fit stays at 0 and 1 whatever the share: within four of its standard deviations, measured as 0.13 here.
+    assert np.abs(found["Robust DKSD"].mean(1) - [0, 1]).max() < 4 * 0.13 / np.sqrt(3)
+    assert found["Huber"][-1, :, 0].mean() > 1
+    assert module.main(tmp_path, replications=2).stat().st_size > 10_000
+
+
+def test_wine_graph(tmp_path):
+    module = example("wine_graph")
+    x, d = module.wines(), module.D
+    fit = module.fitted(x)
+    np.testing.assert_allclose(fit.theta, _by_normal_equations(x, module.ROWS, module.COLUMNS), rtol=1e-6)
+    _, value, low, _ = next(e for e in module.edges(fit, 0.05 / 28) if e[0] == "phenols – flavanoids")
+    assert value > low > 0
+    assert fit.params[f"theta[{2 * d + list(zip(module.ROWS, module.COLUMNS, strict=True)).index((1, 2))}]"] == value
+    assert module.main(tmp_path).stat().st_size > 10_000
+
+
+def _by_normal_equations(x, rows, columns):
+    """θ = −A⁻¹v of score matching with m = diag(x), from derivatives of x, −x²/2 and xᵢxⱼ written out."""
+    n, d = x.shape
+    A, v = 0, 0
+    for k in range(d):
+        first = np.concatenate(
+            [
+                np.tile(np.eye(d)[k], (n, 1)),
+                -np.eye(d)[k] * x[:, k : k + 1],
+                (rows == k) * x[:, columns] + (columns == k) * x[:, rows],
+            ],
+            axis=1,
+        )
+        second = np.concatenate([np.zeros(d), -np.eye(d)[k], np.zeros(len(rows))])
+        w = x[:, k : k + 1]
+        A = A + (w * first).T @ (w * first) / n
+        v = v + (2 * w * first + w**2 * second).mean(0)
+    return -np.linalg.solve(A, v)
+
+
+def test_rings(tmp_path):
+    module = example("rings")
+    points, axis = module.grid()
+    q, cell = module.truth(points), (axis[1] - axis[0]) ** 2
+    assert q.sum() * cell == pytest.approx(1, abs=0.01)
+    plain = stats.multivariate_normal(cov=module.draw(np.random.default_rng(1), 2000).var() * np.eye(2)).pdf(points)
+    far = np.abs(plain - q).sum() * cell / 2  # a Gaussian's distance to the truth: what a fit that learnt nothing has
+    assert module.main(tmp_path, steps=1500) < far / 2
+    assert (tmp_path / "rings.png").stat().st_size > 10_000
