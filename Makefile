@@ -9,8 +9,8 @@ ENV = .venv/$(VERSION)
 
 .PHONY: demo test test-slow test-all lint bench clean
 
-demo: $(ENV)/ready           ## Fit data that ship with the project, print the fits and draw them
-	$(ENV)/bin/python examples/newcomb.py
+demo: $(ENV)/ready           ## Fit data that ship with the project, print the summary and write a report
+	$(ENV)/bin/minstein fit dataset:newcomb --model gaussian --robust --out out/newcomb
 
 test: $(ENV)/ready           ## The tests, without the slow ones
 	$(ENV)/bin/python -m pytest -n 2 -m "not slow"
