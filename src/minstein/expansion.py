@@ -11,11 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from . import errors
+from . import errors, inference
 from ._types import Array, LogDensity, is_traced
 from .diagnose import explain
 from .discrepancies import DKSD, AbstractDiscrepancy
-from .inference import spread
 from .objective import AbstractObjective, objective
 from .operator import stein_kernel
 from .params import names, theta, unwrap
@@ -123,7 +122,7 @@ def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample
 
 def _sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
     target = _in_theta(discrepancy, model, sample)
-    return target(theta(model)), spread(target.second(theta(model)), sample.size).cov
+    return target(theta(model)), inference.sandwich(target.second(theta(model)), sample.size)[0]
 
 
 def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:

@@ -169,7 +169,6 @@ class _Task(NamedTuple):
             steps=outcome.steps,
             condition=outcome.condition,
             cov=outcome.cov,
-            bias=outcome.bias,
             as_v=outcome.as_v,
             trace=outcome.trace if is_traced(outcome) else outcome.trace[: int(outcome.steps) + 1],
             key=self.key,

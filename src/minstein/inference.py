@@ -1,7 +1,5 @@
 """Standard errors: the sandwich covariance of an estimate, from the Hessian of the loss that was minimised."""
 
-from typing import NamedTuple
-
 import jax.numpy as jnp
 from jaxtyping import Float
 
@@ -9,16 +7,8 @@ from ._types import Array, Scalar
 from .objective import Second
 
 
-class Spread(NamedTuple):
-    """How an estimate varies: its covariance, its bias, and the Newton step by which it still misses the minimum."""
-
-    cov: Float[Array, "p p"]
-    bias: Float[Array, " p"]
-    newton: Float[Array, " p"]
-
-
-def spread(second: Second, n: Scalar) -> Spread:
-    """The sandwich H⁻¹ΣH⁻¹/n, where Σ is the second moment of each observation's share in the gradient.
+def sandwich(second: Second, n: Scalar) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
+    """H⁻¹ΣH⁻¹/n, where Σ is the second moment of each observation's share in the gradient, and the Newton step left.
 
     For a U-statistic of degree two the share is twice the Hájek projection, which gives the paper's g⁻¹Σg⁻¹; for DSM it
     is the gradient of its term, which gives ¼g⁻¹Σg⁻¹ (the paper prints it without the ¼).
@@ -26,4 +16,4 @@ def spread(second: Second, n: Scalar) -> Spread:
     w, Q = jnp.linalg.eigh(second.hessian)
     solve = lambda B: Q / w @ (Q.T @ B)
     influence = solve(second.projections)
-    return Spread(influence @ influence.T / n**2, -solve(second.tilt), -solve(second.gradient))
+    return influence @ influence.T / n**2, -solve(second.gradient)

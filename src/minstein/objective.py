@@ -44,13 +44,11 @@ class Second(NamedTuple):
 
     `projections` holds what each observation contributes to the gradient, in the sense that the gradient varies from
     sample to sample as their mean does: ∂F for a mean of F, twice the Hájek projection of ∂k⁰ for a mean over pairs.
-    `tilt` is what the diagonal of a V-statistic adds to the gradient.
     """
 
     hessian: Float[Array, "p p"]
     gradient: Float[Array, " p"]
     projections: Float[Array, "p N"]
-    tilt: Float[Array, " p"]
 
 
 class AbstractObjective(eqx.Module):
@@ -154,8 +152,7 @@ class PairObjective(AbstractObjective):
         bent = jax.jacfwd(jax.grad(along))(vector)
         hessian = 2 * (products(phis, Fields(G, G)).off[1:, 1:] + bent) / self.pairs
         rows = _row_sums(phis.t * G.t[0] + phis.t[0] * G.t) + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
-        tilt = 2 * products(phis, Fields(on, on)).off[0, 1:] / self.sample.size**2
-        return Second(hessian, *_projected(rows[1:], self), self.diagonal * tilt)
+        return Second(hessian, *_projected(rows[1:], self))
 
     def shares(self, vector, z):
         """φ at z meets G φ of the sample: the points z are targets, and as sources they count nothing."""
@@ -229,10 +226,7 @@ class PlainObjective(AbstractObjective):
     def second(self, vector):
         k0 = lambda vector: stein_kernel(self.at(vector), self.discrepancy.diffusion, self.discrepancy.kernel)
         rows = lambda vector: autodiff.pair_rows(k0(vector), self.sample, with_diagonal=self.diagonal > 0)
-        projected = _projected(jax.jacfwd(rows)(vector).T, self)
-        own = lambda vector: jnp.sum(self.sample.zero_padding(jax.vmap(lambda x: k0(vector)(x, x))(self.sample.x)))
-        tilt = jnp.where(self.diagonal > 0, jax.jacfwd(own)(vector), 0) / self.sample.size**2
-        return Second(jax.jacfwd(jax.grad(self))(vector), *projected, tilt)
+        return Second(jax.jacfwd(jax.grad(self))(vector), *_projected(jax.jacfwd(rows)(vector).T, self))
 
     def shares(self, vector, z):
         def mean(vector: Theta) -> Array:
@@ -269,7 +263,7 @@ class PointObjective(AbstractObjective):
             return mean, (mean, rows)
 
         hessian, (mean, rows) = jax.jacfwd(gradient, has_aux=True)(vector)
-        return Second(hessian, mean, rows, jnp.zeros_like(mean))
+        return Second(hessian, mean, rows)
 
     def shares(self, vector, z):
         there = Sample(z, jnp.asarray(z.shape[0]), self.sample.centre)

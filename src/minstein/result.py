@@ -32,7 +32,6 @@ class Fit(eqx.Module):
         steps: iterations of the search that won.
         condition: the condition number of the Hessian, in units in which its diagonal is one.
         cov: the covariance of the estimates, or None where it was not asked for; NaN where the fit has not converged.
-        bias: what the diagonal of a V-statistic adds to the estimates, to first order; zero for other discrepancies.
         as_v: whether the V-statistic had to stand in for a U-statistic without a minimum.
         trace: the loss at each step.
         n, d: the shape of the data.
@@ -49,7 +48,6 @@ class Fit(eqx.Module):
     steps: Int[Array, "*r"]
     condition: Float[Array, "*r"]
     cov: Float[Array, "*r p p"] | None
-    bias: Float[Array, "*r p"] | None
     as_v: Bool[Array, "*r"]
     trace: Float[Array, "*r t"]
     key: Any
@@ -128,7 +126,7 @@ class Fit(eqx.Module):
         shown = self.names if len(self.names) <= _MOST_ROWS else self.names[:_FEW_ROWS]
         more = () if shown == self.names else (f"… and {len(self.names) - len(shown)} more parameters.",)
         columns, rows = _table(self, shown, alpha)
-        return Summary(_title(self), _facts(self), columns, rows, more + _bias_note(self) + self.notes)
+        return Summary(_title(self), _facts(self), columns, rows, more + self.notes)
 
     def _by_name(self, values: Float[Array, "*r p"]) -> dict[str, Any]:
         values = _plain(values)
@@ -164,9 +162,6 @@ def _held(smaller: Fit, larger: Fit) -> tuple[Array, Array]:
     return np.eye(len(extra))[extra], theta(at_smaller)[extra]
 
 
-_MUCH = 0.5
-"""A bias of more standard errors than this is worth a line."""
-
 _MOST_ROWS, _FEW_ROWS = 30, 5
 """A fit of more parameters than the first shows only so many as the second."""
 
@@ -185,20 +180,6 @@ def _table(fit: Fit, shown: tuple[str, ...], alpha: float) -> tuple[tuple[str, .
     ends = fit.conf_int(alpha)
     columns = ("estimate", "std. error", f"{100 * (1 - alpha):g} % from", "to")
     return columns, tuple((name, (estimates[name], spread[name], *ends[name])) for name in shown)
-
-
-def _bias_note(fit: Fit) -> tuple[str, ...]:
-    """A line where the diagonal of a V-statistic moves an estimate by more than half its standard error."""
-    if fit.bias is None or fit.cov is None or not fit.converged:
-        return ()
-    shares = _plain(fit.bias) / np.array(list(fit.bse.values()))
-    worst = int(np.argmax(np.abs(shares)))
-    if not abs(shares[worst]) > _MUCH:
-        return ()
-    return (
-        f"The V-statistic moves {fit.names[worst]} by about {shares[worst]:+.1f} standard errors, and intervals miss "
-        "by as much. With unbiased=True (the U-statistic) it does not, at the price of a larger variance.",
-    )
 
 
 def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:

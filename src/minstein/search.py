@@ -10,11 +10,11 @@ from jaxtyping import Bool, Float, Int
 
 from . import status
 from ._types import Array, Scalar, Theta, is_traced
-from .inference import spread
+from .inference import sandwich
 from .objective import AbstractObjective, PairObjective, PlainObjective
 from .params import from_real, theta
 from .solvers import AbstractSolver, Candidates
-from .solvers._units import spread as unit_spread
+from .solvers._units import spread
 
 MANY = 100
 """Parameters above which no p×p matrix is made unless a covariance is asked for."""
@@ -29,7 +29,6 @@ class Outcome(NamedTuple):
     steps: Int[Array, ""]
     condition: Scalar
     cov: Float[Array, "p p"] | None
-    bias: Float[Array, " p"] | None
     trace: Float[Array, " t"]
     as_v: Bool[Array, ""]
 
@@ -67,7 +66,7 @@ def searched(
 @eqx.filter_jit
 def _with_random_starts(target: AbstractObjective, etas: Array, key: Any, count: int) -> Float[Array, "k p"]:
     """More starts, scattered around the last by twice the spread of a single observation."""
-    unit = unit_spread(target, etas[-1], target.jet(etas[-1]))
+    unit = spread(target, etas[-1], target.jet(etas[-1]))
     return jnp.concatenate([etas, etas[-1] + 2 * unit * jax.random.normal(key, (count, etas.shape[1]), etas.dtype)])
 
 
@@ -79,7 +78,7 @@ def _judged(
     best, code = _winner(candidates)
     value, steps, trace = candidates.value[best], candidates.steps[best], candidates.trace[best]
     vector = theta(from_real(target.model, candidates.eta[best]))
-    condition, cov, bias = candidates.condition[best], None, None
+    condition, cov = candidates.condition[best], None
     if look:
         natural = dataclasses.replace(target, natural=True)
         second = natural.second(vector)
@@ -87,14 +86,14 @@ def _judged(
         if slack is not None:
             code = jnp.where(code == status.CONVERGED, shape, code)
         if covariance:
-            cov, bias, newton = spread(second, target.sample.size)
+            cov, newton = sandwich(second, target.sample.size)
             if slack is not None:
                 code = _arrived(code, shape, newton, cov, slack)
             there = (code == status.CONVERGED) & (shape == status.CONVERGED)
             if slack is None:
                 there &= _is_quadratic(natural, vector, second.hessian, cov)
-            cov, bias = jnp.where(there, cov, jnp.nan), jnp.where(there, bias, jnp.nan)
-    return Outcome(vector, value, code, steps, condition, cov, bias, trace, jnp.asarray(False))
+            cov = jnp.where(there, cov, jnp.nan)
+    return Outcome(vector, value, code, steps, condition, cov, trace, jnp.asarray(False))
 
 
 def _winner(candidates: Candidates) -> tuple[Int[Array, ""], Int[Array, ""]]:
