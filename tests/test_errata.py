@@ -141,6 +141,7 @@ class TestE9E10:
             np.testing.assert_allclose(self.expansion(lambda x, y: self.kernel(x, y).T), exact, rtol=1e-12)
             assert abs(self.expansion(self.kernel) / exact - 1) > 0.05
 
+    @pytest.mark.slow
     def test_discrepancy_with_such_a_kernel(self):
         """On two observations the U-statistic is k⁰ itself, symmetric because K(y, x) = K(x, y)ᵀ."""
         with jax.enable_x64(True):

@@ -51,6 +51,7 @@ def test_functions_are_given_back(tmp_path):
     assert full.discrepancy(full.model, X) == fit.discrepancy(fit.model, X)
 
 
+@pytest.mark.slow
 def test_a_module_of_the_user(tmp_path):
     network = eqx.nn.MLP(1, "scalar", 4, 1, key=jax.random.key(0))
     solver = ms.SGD(steps=3, batch=10)
