@@ -240,11 +240,10 @@ def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
 def boundary_term(edges: Any, x: np.ndarray) -> str:
     """For edges as `stein_class` finds them, and the data."""
     where = "; ".join([_edge_text(edge, x) for edge in edges[:3]] + ["…"] * (len(edges) > 3))
-    low, high = (sorted({edge.axis for edge in edges if edge.side == side}) for side in (-1, 1))
-    ends = [f"{name}=..." for name, axes in (("low", low), ("high", high)) if axes]
+    ends = [f"{name}=..." for name, side in (("low", -1), ("high", 1)) if any(edge.side == side for edge in edges)]
     return (
-        f"The Stein identity has a boundary term, so estimates are biased: {where}. A diffusion that vanishes at the "
-        f"edge of the support removes the term: diffusion=ms.diffusions.bounded({', '.join(ends)})."
+        f"The Stein identity has a boundary term, so estimates are biased: {where}. If that is where the support ends, "
+        f"a diffusion that vanishes there removes the term: diffusion=ms.diffusions.bounded({', '.join(ends)})."
     )
 
 
@@ -253,4 +252,4 @@ def _edge_text(edge: Any, x: np.ndarray) -> str:
     if np.isfinite(edge.at):
         return f"the support ends at {name} = {edge.at:.6g}, where neither the density nor the diffusion vanishes"
     far, end = ("−∞", x[:, edge.axis].min()) if edge.side < 0 else ("∞", x[:, edge.axis].max())
-    return f"log p does not fall as {name} → {far} (the data end at {end:.6g})"
+    return f"log p does not fall as {name} → {far} (the data end at {end:.6g}), so on the whole line it is no density"
