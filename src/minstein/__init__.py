@@ -2,16 +2,23 @@
 
 from . import diffusions as diffusions
 from . import kernels as kernels
+from . import markov as markov
 from . import models as models
 from . import operator as operator
 from . import params as params
 from . import plot as plot
+from . import spaces as spaces
 from . import special as special
 from ._version import __version__ as __version__
+from .contrastive import CD as CD
 from .discrepancies import DKSD as DKSD
 from .discrepancies import DSM as DSM
 from .discrepancies import KSD as KSD
 from .discrepancies import SM as SM
+from .discrete import DFD as DFD
+from .discrete import MPF as MPF
+from .discrete import PseudoLikelihood as PseudoLikelihood
+from .discrete_ksd import DiscreteKSD as DiscreteKSD
 from .divergence import Hutchinson as Hutchinson
 from .divergence import Sliced as Sliced
 from .errors import NotConverged as NotConverged

@@ -11,16 +11,27 @@ from jaxtyping import Float, PRNGKeyArray
 from . import errors, status
 from ._types import Array, LogDensity, is_traced
 from .default import default_discrepancy
-from .diagnose import explain
 from .diffusions import OfModel, Pointwise
-from .discrepancies import DKSD, DSM, AbstractDiscrepancy
+from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractRandom, keyed
+from .discrete import DFD, MPF
+from .discrete_ksd import DiscreteKSD
 from .models._family import AbstractFamily
-from .objective import AbstractObjective, is_affine, objective
+from .objective import AbstractObjective, objective
 from .params import links, names, to_real, with_theta
 from .result import Fit
 from .sample import Sample, at_boundary, read
 from .search import MANY, Outcome, searched
-from .solvers import LBFGS, AbstractSolver, ClosedForm, GaussNewton
+from .solvers import (
+    LBFGS,
+    SGD,
+    AbstractSolver,
+    AbstractStochastic,
+    ClosedForm,
+    DirectSearch,
+    GaussNewton,
+    RiemannianSGD,
+)
+from .spaces import space_of
 
 
 def fit(
@@ -40,10 +51,12 @@ def fit(
         model: log p_θ(x) up to a constant: a family of `ms.models`, or any callable pytree. Its values are a start.
         x: the sample, of shape (n, d), or (n,) for one variable.
         discrepancy: what to minimise. None means KSD as a V-statistic on standardised data with an IMQ kernel at the
-            median distance. A diffusion `of_model` is held at a pilot fit by that default, unless it is `moving`.
+            median distance, or MPF for a discrete model. A diffusion `of_model` is held at a pilot fit by that default,
+            unless it is `moving`.
         solver: how: None means the closed form where the loss is quadratic in θ, else `ms.GaussNewton()`, or
-            `ms.LBFGS()` for more than 100 parameters.
-        key: for solvers that draw at random.
+            `ms.LBFGS()` for more than 100 parameters; for contrastive divergence `ms.RiemannianSGD`, or `ms.SGD` for
+            more than 100 parameters.
+        key: for solvers and discrepancies that draw at random.
         covariance: whether to compute standard errors.
         throw: whether to raise `NotConverged` or `SingularInformation` where no minimum was found, or to return a `Fit`
             whose `status` says so.
@@ -54,14 +67,18 @@ def fit(
     >>> fit.converged, {name: round(value, 3) for name, value in fit.params.items()}
     (True, {'loc': 0.912, 'scale': 0.798})
     """
-    x = read(x)
+    x = read(x, space_of(model))
     if not names(model):
         raise errors.no_parameters()
-    discrepancy = default_discrepancy(x) if discrepancy is None else discrepancy
-    discrepancy.check(model, x)
+    discrepancy = default_discrepancy(model, x) if discrepancy is None else discrepancy
+    discrepancy.ready(model, x)
     solver = _chosen(discrepancy, model, x.shape[1]) if solver is None else solver
+    if isinstance(discrepancy, AbstractRandom) and not isinstance(solver, AbstractStochastic):
+        raise errors.chains_need_steps(type(solver).__name__)
+    keyed(discrepancy, key)
     if solver.needs_key and key is None:
         raise errors.no_key(type(solver).__name__)
+    covariance = covariance and discrepancy.irregular is None
     if covariance and len(names(model)) > 10 * MANY:
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
@@ -75,10 +92,19 @@ def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
 
 
 def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, d: int) -> AbstractSolver:
-    if len(names(model)) > MANY:
+    many = len(names(model)) > MANY
+    if isinstance(discrepancy, AbstractRandom):
+        return SGD(steps=2000, average=0.5) if many else RiemannianSGD(falling, steps=500, batch=1000, average=0.5)
+    if isinstance(discrepancy, MPF) and discrepancy.form == "l1" and not many:
+        return DirectSearch()
+    if many:
         return LBFGS()
-    affine = isinstance(discrepancy, DKSD | DSM) and is_affine(discrepancy, model, d)
-    return ClosedForm() if affine else GaussNewton()
+    return ClosedForm() if discrepancy.is_quadratic(model, d) else GaussNewton()
+
+
+def falling(t: Array) -> Array:
+    """Steps that fall as t^(−2/3) and so average out the noise of a chain, but not the way to go."""
+    return 0.2 / (1 + t / 20) ** (2 / 3)
 
 
 def _checked(result: Fit, x: Array, throw: bool) -> Fit:
@@ -86,7 +112,7 @@ def _checked(result: Fit, x: Array, throw: bool) -> Fit:
     if not throw or is_traced(result) or int(result.status) in (status.CONVERGED, status.FINISHED):
         return result
     if int(result.status) == status.NOT_FINITE:
-        explain(result.discrepancy, result.model, x, float(result.loss))
+        result.discrepancy.explain(result.model, x, float(result.loss))
     raise errors.not_converged(result)
 
 
@@ -126,14 +152,17 @@ class _Task(NamedTuple):
         return self.solved(fixed, (f"The diffusion is held at a pilot fit{where}.",))
 
     def solved(self, discrepancy: AbstractDiscrepancy, notes: tuple[str, ...]) -> Fit:
+        ready = discrepancy.ready(self.model, self.x)
+
         def drive(tree: tuple, model: LogDensity, sample: Sample) -> Outcome:
             discrepancy, solver, etas = tree
             target = _objective(discrepancy, model, sample, solver.keeps)
             return searched(target, solver, etas, self.key, self.covariance, self.progress)
 
-        outcome = at_boundary(drive, (discrepancy, self.solver, self._starts()), self.model, self.x)
-        if isinstance(discrepancy, DKSD) and discrepancy.unbiased:
+        outcome = at_boundary(drive, (ready, self.solver, self._starts(discrepancy)), self.model, self.x)
+        if isinstance(discrepancy, AbstractPairwise) and discrepancy.unbiased:
             discrepancy, notes = _statistic(discrepancy, outcome, notes)
+        notes += _monte_carlo(outcome) + ((discrepancy.irregular,) if discrepancy.irregular else ())
         return Fit(
             model=with_theta(self.model, outcome.theta),
             theta=outcome.theta,
@@ -154,11 +183,16 @@ class _Task(NamedTuple):
             notes=notes,
         )
 
-    def _starts(self) -> Float[Array, "k p"]:
-        """The model's own values, and its family's start on the data, unless the model itself is being traced."""
+    def _starts(self, discrepancy: AbstractDiscrepancy) -> Float[Array, "k p"]:
+        """The model's own values, and its family's start on the data, unless the model itself is being traced.
+
+        For a discrete model and a loss that is not convex, a fit by MPF, which often is.
+        """
         models = [self.model]
         if isinstance(self.model, AbstractFamily) and not is_traced(self.model):
             models.append(self.model.start(self.x))
+        if isinstance(discrepancy, DFD | DiscreteKSD):
+            models.append(fit(models[-1], self.x, MPF(), covariance=False, throw=False, progress=self.progress).model)
         rows = [to_real(model) for model in models]
         return (jnp if is_traced(rows) else np).stack(rows)
 
@@ -181,12 +215,23 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
     return eqx.tree_at(lambda fit: fit.cov, result, xp.where(code == status.CONVERGED, result.cov, xp.nan))
 
 
-def _statistic(discrepancy: DKSD, outcome: Outcome, notes: tuple) -> tuple[DKSD, tuple]:
+def _monte_carlo(outcome: Outcome) -> tuple[str, ...]:
+    """What a fit by Markov chains says of their noise."""
+    if outcome.chains is None or is_traced(outcome):
+        return ()
+    jitter, error, moved = outcome.chains
+    return (
+        f"The chain moved in {100 * float(moved):.3g} % of its steps. Monte-Carlo errors: {float(error):.2g} of the loss, "
+        f"at most {float(np.max(jitter)):.2g} of a parameter on its unconstrained scale.",
+    )
+
+
+def _statistic(discrepancy: AbstractPairwise, outcome: Outcome, notes: tuple) -> tuple[AbstractPairwise, tuple]:
     """The discrepancy as it was used in the end, with a warning where that is the V-statistic instead of the U."""
     if is_traced(outcome) or not outcome.as_v:
         return discrepancy, notes
     warnings.warn(errors.not_convex(), errors.StatisticWarning, stacklevel=4)
-    return DKSD(discrepancy.kernel, discrepancy.diffusion, unbiased=False), (*notes, errors.not_convex())
+    return discrepancy.as_v(), (*notes, errors.not_convex())
 
 
 @eqx.filter_jit

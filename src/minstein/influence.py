@@ -12,6 +12,7 @@ from .objective import objective
 from .params import theta
 from .result import Fit
 from .sample import Sample, read, run
+from .spaces import space_of
 
 
 def influence(fit: Fit, x: Any, z: Any = None) -> Float[Array, "k p"]:
@@ -30,12 +31,13 @@ def influence(fit: Fit, x: Any, z: Any = None) -> Float[Array, "k p"]:
     array([[4.566667]])
     """
     x = _sample_of(fit, x)
+    discrepancy = fit.discrepancy.ready(fit.model, x)
     if z is None:
-        return run(_at_observations, (fit.discrepancy, None), fit.model, x)[: x.shape[0]]
-    z = np.asarray(read(z), x.dtype)
+        return run(_at_observations, (discrepancy, None), fit.model, x)[: x.shape[0]]
+    z = np.asarray(read(z, space_of(fit.model)), x.dtype)
     if z.shape[1] != x.shape[1]:
         raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
-    return run(_at_points, (fit.discrepancy, z), fit.model, x)
+    return run(_at_points, (discrepancy, z), fit.model, x)
 
 
 def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
@@ -49,7 +51,9 @@ def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
 
 
 def _sample_of(fit: Fit, x: Any) -> Array:
-    x = read(x)
+    x = read(x, space_of(fit.model))
+    if fit.discrepancy.irregular:
+        raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
     if not fit.converged:
         raise ValueError(f"The influence function is that of a minimum, and there is none. {fit.message}")
     if x.shape != (fit.n, fit.d):

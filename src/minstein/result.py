@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, Int
 
 from . import errors, status
 from ._types import Array, is_traced, namespace
-from .discrepancies import DKSD, DSM, AbstractDiscrepancy
+from .discrepancy import AbstractDiscrepancy
 from .intervals import Wald, interval, wald, width
 from .storage import read, write
 from .summary import Summary
@@ -86,7 +86,7 @@ class Fit(eqx.Module):
     def cov_params(self) -> Float[Array, "*r p p"]:
         """The covariance matrix of the estimates, in the order of `names`."""
         if self.cov is None:
-            raise errors.no_covariance()
+            raise errors.no_covariance(self.discrepancy.irregular)
         return _plain(self.cov)
 
     def conf_int(self, alpha: float | int = 0.05) -> dict[str, tuple[Any, Any]]:
@@ -165,11 +165,7 @@ def _table(fit: Fit, shown: tuple[str, ...], alpha: float) -> tuple[tuple[str, .
 def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
     """What was minimised, how, and how it ended."""
     discrepancy = fit.discrepancy
-    facts = [("Loss", f"{float(fit.loss):.6g}, {_kind(discrepancy)}")]
-    if isinstance(discrepancy, DKSD):
-        facts.append(("Kernel", repr(discrepancy.kernel)))
-    if isinstance(discrepancy, DKSD | DSM):
-        facts.append(("Diffusion", repr(discrepancy.diffusion)))
+    facts = [("Loss", f"{float(fit.loss):.6g}, {discrepancy.kind}"), *discrepancy.facts()]
     steps = f"{int(fit.steps)} step{'s' if int(fit.steps) != 1 else ''}"
     facts += [("Solver", f"{fit.solver}, {steps}"), ("Status", fit.message)]
     if np.isfinite(fit.condition):
@@ -177,12 +173,6 @@ def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
     if fit.converged and fit.cov is not None and np.isfinite(fit.cov).all():
         facts.append(("Errors", "sandwich, from the Hessian of the loss that was minimised"))
     return tuple(facts)
-
-
-def _kind(discrepancy: AbstractDiscrepancy) -> str:
-    if isinstance(discrepancy, DKSD):
-        return f"{type(discrepancy).__name__} as a {'U' if discrepancy.unbiased else 'V'}-statistic"
-    return type(discrepancy).__name__
 
 
 def _plain(array: Array) -> Array:

@@ -15,6 +15,7 @@ from .._types import Array, Point, is_traced, namespace
 from ..constraints import AbstractConstraint
 from ..params import POSITIVE, check_value, is_marked, unwrap
 from ..sample import read
+from ..spaces import space_of
 
 
 class AbstractModel(eqx.Module):
@@ -31,8 +32,8 @@ class AbstractModel(eqx.Module):
         """log p_θ(x) up to a constant, with every mark already taken off the parameters."""
 
 
-class AbstractFamily(AbstractModel):
-    """A model that can draw from itself and place itself on data."""
+class AbstractSampler(AbstractModel):
+    """A model that can draw from itself."""
 
     def sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
         """n independent draws: a NumPy float64 array, or a JAX array when the key or the model is traced."""
@@ -45,9 +46,13 @@ class AbstractFamily(AbstractModel):
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
         """n independent draws, with every mark already taken off the parameters."""
 
+
+class AbstractFamily(AbstractSampler):
+    """A model that can draw from itself and place itself on data."""
+
     def start(self, x: Any) -> "AbstractFamily":
         """The family at a rough, outlier-resistant estimate from the data: where a fit may begin."""
-        x = read(x)
+        x = read(x, space_of(self))
         return self.place(x if is_traced(x) else np.asarray(x, np.float64))
 
     @abc.abstractmethod
