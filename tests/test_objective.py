@@ -12,7 +12,6 @@ import minstein as ms
 from minstein.inference import sandwich
 from minstein.objective import objective
 from minstein.sample import run
-from minstein.solvers.stochastic import _minibatch
 
 from .test_golden import kernel, plain
 from .truth import golden
@@ -125,7 +124,7 @@ def test_minibatches_are_unbiased(discrepancy):
     subsets = np.array(list(itertools.combinations(range(6), 3)))
 
     def compute(target, eta):
-        losses = jax.lax.map(lambda rows: _minibatch(target, rows)(eta), jnp.asarray(subsets))
+        losses = jax.lax.map(lambda rows: target.part(rows, eta, None, ())[0](eta), jnp.asarray(subsets))
         return jnp.mean(losses), target(eta)
 
     mean, loss = evaluate(compute, discrepancy, T3, X[:6])

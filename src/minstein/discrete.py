@@ -2,7 +2,7 @@
 pseudo-likelihood as the reference."""
 
 from collections.abc import Callable
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import equinox as eqx
 import jax
@@ -13,7 +13,7 @@ from jaxtyping import Float
 from . import errors
 from ._types import Array, LogDensity, is_traced
 from .discrepancy import AbstractPointwise
-from .neighbours import check_symmetric, log_ratios, log_ratios_of, observed
+from .neighbours import check_neighbours, log_ratios, log_ratios_of, observed
 from .params import as_function, unwrap
 from .sample import Sample, bucket, run
 from .spaces import AbstractDiscrete, Finite, space_of
@@ -44,11 +44,11 @@ class MPF(AbstractPointwise):
     """
 
     neighbours: Callable | None
-    form: Literal["mean", "kl", "l1"] = eqx.field(static=True)
+    form: str = eqx.field(static=True)
     own: Any = eqx.field(repr=False)
     counts: Any = eqx.field(repr=False)
 
-    def __init__(self, neighbours: Callable | None = None, *, form: Literal["mean", "kl", "l1"] = "mean"):
+    def __init__(self, neighbours: Callable | None = None, *, form: str = "mean"):
         if form not in ("mean", "kl", "l1"):
             raise ValueError(f"MPF: form must be 'mean', 'kl' or 'l1', got {form!r}.")
         self.neighbours = None if neighbours is None else as_function(neighbours)
@@ -63,7 +63,7 @@ class MPF(AbstractPointwise):
     def ready(self, model, x):
         space = discrete_space("MPF", model)
         if self.neighbours is not None and not is_traced(x):
-            check_symmetric(self.neighbours, np.asarray(x))
+            check_neighbours(self.neighbours, np.asarray(x))
         if not self.looks_up:
             return self
         if is_traced(x):

@@ -53,10 +53,7 @@ def _log_ratio(model: LogDensity, space: AbstractDiscrete, x: Point, here: Array
 def log_ratios_of(model: LogDensity, neighbours: Callable, x: Float[Array, "N d"]) -> Float[Array, "N k"]:
     """log p(y) − log p(x) for the neighbours y of each row that a function gives."""
     at = lambda x: jax.vmap(model)(neighbours(x)) - model(x)
-    shape = jax.eval_shape(neighbours, x[0]).shape
-    if len(shape) != 2 or shape[1] != x.shape[1]:
-        raise errors.bad_neighbours(shape, x.shape[1])
-    return _by_rows(at, x, shape[0] * shape[1])
+    return _by_rows(at, x, jax.eval_shape(neighbours, x[0]).size)
 
 
 def _by_rows(fn: Callable, x: Array, entries: int) -> Array:
@@ -95,8 +92,11 @@ def _codes(space: AbstractDiscrete, x: np.ndarray) -> np.ndarray:
     return whole.astype(np.int64).astype(np.uint64)
 
 
-def check_symmetric(neighbours: Callable, x: np.ndarray) -> None:
+def check_neighbours(neighbours: Callable, x: np.ndarray) -> None:
     """Raise where x is not a neighbour of one of its neighbours, or is one of itself; looks at a few rows."""
+    shape = jax.eval_shape(neighbours, x[0]).shape
+    if len(shape) != 2 or shape[1] != x.shape[1]:
+        raise errors.bad_neighbours(shape, x.shape[1])
     for row in x[:4]:
         around = np.asarray(neighbours(jnp.asarray(row)))
         if (around == row).all(axis=1).any():

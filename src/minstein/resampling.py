@@ -100,7 +100,7 @@ def _one_by_one(model: Any, discrepancy: Any, solver: Any, x: Array, keys: Any) 
     return jnp.stack(theta), jnp.asarray(converged)
 
 
-def _one(model: Any, discrepancy: Any, solver: Any, x: Array, key: Any) -> tuple[Array, Array]:
+def _one(model: Any, discrepancy: Any, solver: Any, x: Array, key: Any) -> tuple[Array, Any]:
     rows = jax.random.randint(key, (x.shape[0],), 0, x.shape[0])
     walk = jax.random.fold_in(key, 1)
     again = fit_again(model, x[rows], discrepancy, solver=solver, key=walk, covariance=False, throw=False)

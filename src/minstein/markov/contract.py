@@ -50,7 +50,7 @@ def check(kernel: Any, model: LogDensity, key: PRNGKeyArray, *, x: Any = None, d
         rows = jnp.asarray(_draws(model, draw, d, n) if x is None else read(x, space_of(model)), float)
         after, moved = jax.jit(lambda rows: run(kernel, unwrap(model), rows, step, 1))(rows)
         before, after = _functions(unwrap(model), rows), _functions(unwrap(model), after)
-    if not np.any(moved):
+    if not np.asarray(moved).any():
         raise errors.never_moves(f"The chain rejected everything: none of {len(rows)} steps moved (acceptance rate 0).")
     names = ["log p", *(f"x[{i}]" for i in range(rows.shape[1])), *(f"x[{i}]²" for i in range(rows.shape[1]))]
     for name, change in zip(names, (after - before).T, strict=True):

@@ -1,7 +1,7 @@
 """Kernels on finite alphabets: Gibbs sampling, single flips, and the alternation of a restricted Boltzmann machine."""
 
 from functools import reduce
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -45,7 +45,7 @@ class Gibbs(AbstractFiniteTransition):
             is reversible besides.
     """
 
-    scan: Literal["sweep", "random"] = eqx.field(static=True, default="sweep")
+    scan: str = eqx.field(static=True, default="sweep")
 
     def __check_init__(self):
         if self.scan not in ("sweep", "random"):

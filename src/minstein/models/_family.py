@@ -13,7 +13,7 @@ from jaxtyping import Float, PRNGKeyArray
 from .._text import as_call
 from .._types import Array, Point, is_traced, namespace
 from ..constraints import AbstractConstraint
-from ..params import POSITIVE, check_value, is_marked, unwrap
+from ..params import POSITIVE, Marked, as_float, check_value, is_marked, unwrap
 from ..sample import read
 from ..spaces import space_of
 
@@ -71,6 +71,11 @@ def check_fields(model: AbstractModel, *, positive: tuple[str, ...] = ()) -> Non
 def plain(value: Any) -> Any:
     """A parameter's value, marked or not."""
     return value.value if is_marked(value) else value
+
+
+def as_array(value: Any) -> Any:
+    """A parameter as a floating-point array, marked or not; a list that was marked too."""
+    return Marked(as_float(value.value), value.constraint) if is_marked(value) else as_float(value)
 
 
 def dimension(loc: Any, scale: Any = 1.0) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 
 from .._types import is_traced, namespace
-from ..params import POSITIVE, parameter
+from ..params import HELD, POSITIVE, is_marked, parameter
 from ..spaces import COUNTS, Counts
 from ._family import AbstractFamily, check_fields, dimension, moved, plain
 
@@ -53,9 +53,11 @@ class ConwayMaxwellPoisson(AbstractFamily):
         xp = namespace(x)
         mean, variance = xp.maximum(x.mean(axis=0), 0.1), xp.maximum(x.var(axis=0), 0.1)
         nu = xp.clip(_like(self.dispersion, mean / variance), 0.1, 10.0)
+        if is_marked(self.dispersion) and self.dispersion.constraint is HELD:
+            nu = xp.asarray(self.dispersion.value)
         power = nu if np.ndim(plain(self.rate)) else xp.mean(nu)
         base = xp.maximum(_like(self.rate, mean) + (power - 1) / (2 * power), 0.1)
-        return moved(self, rate=base**power, dispersion=nu)
+        return moved(self, rate=xp.asarray(base**power), dispersion=xp.asarray(nu))
 
 
 def _like(template: Any, values: Any) -> Any:

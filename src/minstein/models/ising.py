@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._types import Array, Point
-from ..params import as_float, parameter
-from ..spaces import SPINS, Finite
-from ._family import AbstractSampler, plain
+from ..params import parameter
+from ..spaces import BINARY, SPINS, Finite
+from ._family import AbstractSampler, as_array, plain
 from .enumeration import exact_draws
 
 _EXACT = 12
@@ -46,7 +46,7 @@ class Ising(AbstractSampler):
     space: Finite = eqx.field(repr=False)
 
     def __init__(self, field: Any, coupling: Any, edges: Any = None, *, space: Finite = SPINS):
-        self.field, self.coupling, self.space = as_float(field), as_float(coupling), space
+        self.field, self.coupling, self.space = as_array(field), as_array(coupling), space
         sites = np.shape(plain(self.field))
         if edges is None:
             if len(sites) != 1:
@@ -128,8 +128,6 @@ def BoltzmannMachine(bias: Any, weights: Any, edges: Any = None) -> Ising:
         weights: w, as `coupling` of `Ising`.
         edges: as for `Ising`.
     """
-    from ..spaces import BINARY
-
     return Ising(bias, weights, edges, space=BINARY)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import Array, Point
-from ..params import as_float, parameter
+from ..params import parameter
 from ..spaces import BINARY, Finite
-from ._family import AbstractSampler, plain
+from ._family import AbstractSampler, as_array, plain
 
 SWEEPS = 1000
 """Alternating draws of hidden and visible units from a random state to a draw."""
@@ -35,7 +35,7 @@ class RBM(AbstractSampler):
     space: Finite = eqx.field(repr=False)
 
     def __init__(self, visible: Any, hidden: Any, weights: Any):
-        self.visible, self.hidden, self.weights = as_float(visible), as_float(hidden), as_float(weights)
+        self.visible, self.hidden, self.weights = as_array(visible), as_array(hidden), as_array(weights)
         self.space = BINARY
         d, m, shape = (np.shape(plain(part)) for part in (self.visible, self.hidden, self.weights))
         if len(d) != 1 or len(m) != 1 or shape != d + m:
