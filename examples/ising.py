@@ -79,7 +79,7 @@ def draw(found: dict[str, tuple[ms.Fit, float]], truth: np.ndarray) -> None:
         bars = "with 95 % intervals" if fit.cov is not None else "no standard errors"
         ax.set_title(f"{name}\nerror {rms(fit.theta - truth):.3f}, {bars}", fontsize=9)
         ax.set_xlabel("true coupling")
-    axes[0].set_ylabel("estimated coupling")
+    axes[0].set(ylabel="estimated coupling", ylim=(-0.25, 0.7))
     OUT.mkdir(exist_ok=True)
     figure.savefig(OUT / "ising.png", dpi=150)
 

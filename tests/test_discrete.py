@@ -160,7 +160,7 @@ class TestE14:
             ms.MPF(form="kl")(ISING, STATES)
         p = spins.normalised(LOG_P)
         x = np.repeat(STATES, np.round(1e5 * p).astype(int), axis=0)
-        loss, slope = ms.value_and_grad(ms.MPF(), ISING, x)
+        _, slope = ms.value_and_grad(ms.MPF(), ISING, x)
         assert np.abs(slope).max() < 1e-4
 
     def test_any_neighbourhood(self):
@@ -266,11 +266,19 @@ class TestInput:
                 ValueError,
                 r"values -1 in .* Write \(x \+ 1\) / 2",
             ),
-            (lambda: ms.fit(ms.models.ConwayMaxwellPoisson(1.0, 1.0), [1.5, 2.0]), ValueError, r"values 1\.5 .* counts"),
+            (
+                lambda: ms.fit(ms.models.ConwayMaxwellPoisson(1.0, 1.0), [1.5, 2.0]),
+                ValueError,
+                r"values 1\.5 .* counts",
+            ),
             (lambda: ms.fit(ms.models.Gaussian(0.0, 1.0), np.arange(9)), TypeError, "floating point, got int64"),
             (lambda: ms.fit(ISING, X, ms.SM()), TypeError, r"DSM differentiates log p in x.*ms\.MPF\(\)"),
             (lambda: ms.KSD(ms.kernels.IMQ(1.0))(ISING, X), TypeError, "DKSD differentiates"),
-            (lambda: ms.MPF()(ms.models.Gaussian(0.0, 1.0), [0.5]), TypeError, "MPF needs a model on a finite alphabet"),
+            (
+                lambda: ms.MPF()(ms.models.Gaussian(0.0, 1.0), [0.5]),
+                TypeError,
+                "MPF needs a model on a finite alphabet",
+            ),
             (
                 lambda: ms.PseudoLikelihood()(ms.models.ConwayMaxwellPoisson(1.0, 1.0), [1, 2]),
                 TypeError,

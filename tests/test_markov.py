@@ -93,7 +93,7 @@ def test_continuous_kernels(case):
         y, moved = jax.jit(lambda x: ms.markov.run(kernel, GAUSSIAN, x, jax.random.key(3), 1))(jnp.asarray(x))
     y = np.asarray(y)
     assert 0.2 < np.asarray(moved).mean() < 1
-    functions = lambda x: np.stack([x[:, 0], x[:, 1] ** 2, np.sin(x[:, 0]), np.exp(-x[:, 1] ** 2 / 8)])
+    functions = lambda x: np.stack([x[:, 0], x[:, 1] ** 2, np.sin(x[:, 0]), np.exp(-(x[:, 1] ** 2) / 8)])
     f, g = functions(x), functions(y)
     for a in range(4):
         for b in range(a):

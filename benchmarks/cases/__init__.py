@@ -29,4 +29,5 @@ CASES = {
     "memory": Case("memory"),
     "recompile": Case("recompile"),
     "fit": Case("fitting"),
+    "discrete": Case("discrete"),
 }

@@ -34,10 +34,10 @@ class Estimate(NamedTuple):
 class CD(AbstractRandom):
     """Contrastive divergence: chains from the observations, `steps` steps of a kernel that leaves the model invariant.
 
-    The loss is ∫(Pⁿlog p − log p)dQ, by how much log p grows along the chain; its absolute value is the Stein discrepancy
-    of the operator I − Pⁿ for the class {log p + c}. The update is its gradient with the law Pⁿ of the chain's end held:
-    mean ∂log p(end) − mean ∂log p(observation). `fit` follows this update to where it vanishes, which is not the minimum
-    of the loss; standard errors come from `ms.bootstrap`.
+    The loss is ∫(Pⁿlog p − log p)dQ, by how much log p grows along the chain; its absolute value is the Stein
+    discrepancy of the operator I − Pⁿ for the class {log p + c}. The update is its gradient with the law Pⁿ of the
+    chain's end held: mean ∂log p(end) − mean ∂log p(observation). `fit` follows this update to where it vanishes, which
+    is not the minimum of the loss; standard errors come from `ms.bootstrap`.
 
     Args:
         kernel: a kernel of `ms.markov`, or any function `kernel(model, x, key)` that returns the next point and leaves
@@ -65,7 +65,9 @@ class CD(AbstractRandom):
     def loss(self, model, sample):
         return _mean(sample, growth(model, sample, self.ends(model, sample.x, self.key)[0]))
 
-    def ends(self, model: LogDensity, x: Float[Array, "N d"], key: Any) -> tuple[Float[Array, "N d"], Float[Array, " N"]]:
+    def ends(
+        self, model: LogDensity, x: Float[Array, "N d"], key: Any
+    ) -> tuple[Float[Array, "N d"], Float[Array, " N"]]:
         """Where chains from each row end, as constants of differentiation, and the share of their steps that moved."""
         return constant(run(self.kernel, constant(model), x, key, self.steps))
 

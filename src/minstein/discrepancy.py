@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import Any, NoReturn
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ class AbstractDiscrepancy(eqx.Module):
         """The information tensor g, the metric on θ that the discrepancy induces; the Hessian at the truth is 2g."""
 
     @abc.abstractmethod
-    def explain(self, model: LogDensity, x: Array, loss: float) -> NoReturn:
+    def explain(self, model: LogDensity, x: Array, loss: float) -> Any:
         """Raise the error that says why the loss is not finite."""
 
     @property

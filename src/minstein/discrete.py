@@ -26,8 +26,8 @@ class MPF(AbstractPointwise):
 
         mean  the mean over observations of Σ_y exp(½(log p(y) − log p(x))), over all neighbours y: an M-estimator,
               consistent also where every state is observed, with standard errors;
-        kl    the same over neighbours y that were not observed: the derivative of KL(q‖q_t) at t = 0, which Sohl-Dickstein,
-              Battaglino and DeWeese (2011) minimise. Zero for every θ where every neighbour is observed;
+        kl    the same over neighbours y that were not observed: the derivative of KL(q‖q_t) at t = 0, which
+              Sohl-Dickstein et al. (2011) minimise. Zero for every θ where every neighbour is observed;
         l1    Σ_y |(Γᵀq)_y|, the L¹ norm of the flow, as the paper prints it. It is 2·kl where no observed state gains
               probability, and larger else. It has kinks.
 
@@ -183,7 +183,9 @@ class PseudoLikelihood(AbstractPointwise):
 
     def residuals(self, model, sample):
         """√(2π_k) for the conditional probabilities π_k, whose squared derivatives are half the Fisher information."""
-        return sample.zero_padding(_flat(jnp.sqrt(2.0) * jnp.exp(jax.nn.log_softmax(self._logits(model, sample), axis=2) / 2)))
+        return sample.zero_padding(
+            _flat(jnp.sqrt(2.0) * jnp.exp(jax.nn.log_softmax(self._logits(model, sample), axis=2) / 2))
+        )
 
     def _logits(self, model: LogDensity, sample: Sample) -> Float[Array, "N d a"]:
         """log p as a function of each coordinate's value, zero at the value observed."""

@@ -76,14 +76,15 @@ def not_in_alphabet(x: np.ndarray, bad: np.ndarray, values: tuple[float, ...]) -
     elif len(others) > 20:
         do = " These look like continuous data: use a model on the reals, or round them."
     return ValueError(
-        f"x has values {shown} in {rows_text(bad.any(axis=1))}, but the model lives on the alphabet {{{letters}}}.{do}"
+        f"x has values {shown} in {rows_text(np.asarray(bad.any(axis=1)))}, but the model lives on the alphabet "
+        f"{{{letters}}}.{do}"
     )
 
 
 def not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
     shown = ", ".join(f"{v:g}" for v in np.unique(x[bad])[:4])
     return ValueError(
-        f"x has values {shown} in {rows_text(bad.any(axis=1))}, but the model is one of counts 0, 1, 2, … "
+        f"x has values {shown} in {rows_text(np.asarray(bad.any(axis=1)))}, but the model is one of counts 0, 1, 2, … "
         "For measurements on a continuous scale use a model on the reals."
     )
 
@@ -127,8 +128,8 @@ def looks_up() -> TypeError:
 
 def nothing_unobserved() -> ValueError:
     return ValueError(
-        "Every neighbour of every observation was itself observed, so that MPF with form='kl', which counts the flow to "
-        "states that were not, is zero for every θ. Use form='mean'."
+        "Every neighbour of every observation was itself observed, so that MPF with form='kl', which counts the flow "
+        "to states that were not, is zero for every θ. Use form='mean'."
     )
 
 
@@ -148,8 +149,8 @@ def bad_ratio(value: float) -> ValueError:
 
 def no_sandwich_for_flow(form: str) -> str:
     return (
-        f"No standard errors: MPF with form='{form}' depends on which neighbours were observed, so that it is no mean of "
-        "independent terms, as the sandwich needs. Use ms.bootstrap(fit, x, key), or form='mean'."
+        f"No standard errors: MPF with form='{form}' depends on which neighbours were observed, so that it is no "
+        "mean of independent terms, as the sandwich needs. Use ms.bootstrap(fit, x, key), or form='mean'."
     )
 
 
@@ -162,8 +163,8 @@ def no_sandwich_for_chains() -> str:
 
 def no_transition(kernel: Any) -> TypeError:
     return TypeError(
-        f"A Markov kernel is one of ms.markov, made with its arguments, such as ms.markov.RandomWalk(0.5), or a function "
-        f"kernel(model, x, key) that returns the next point; got {kernel!r}."
+        "A Markov kernel is one of ms.markov, made with its arguments, such as ms.markov.RandomWalk(0.5), or a "
+        f"function kernel(model, x, key) that returns the next point; got {kernel!r}."
     )
 
 

@@ -94,7 +94,7 @@ def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
 def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, d: int) -> AbstractSolver:
     many = len(names(model)) > MANY
     if isinstance(discrepancy, AbstractRandom):
-        return SGD(steps=2000, average=0.5) if many else RiemannianSGD(falling, steps=500, batch=1000, average=0.5)
+        return SGD(steps=2000, average=0.5) if many else RiemannianSGD(step=falling, steps=500, batch=1000, average=0.5)
     if isinstance(discrepancy, MPF) and discrepancy.form == "l1" and not many:
         return DirectSearch()
     if many:
@@ -221,8 +221,9 @@ def _monte_carlo(outcome: Outcome) -> tuple[str, ...]:
         return ()
     jitter, error, moved = outcome.chains
     return (
-        f"The chain moved in {100 * float(moved):.3g} % of its steps. Monte-Carlo errors: {float(error):.2g} of the loss, "
-        f"at most {float(np.max(jitter)):.2g} of a parameter on its unconstrained scale.",
+        f"The chain moved in {100 * float(moved):.3g} % of its steps. "
+        f"Monte-Carlo errors: {float(error):.2g} of the loss, at most {float(np.max(jitter)):.2g} of a parameter on its "
+        "unconstrained scale.",
     )
 
 

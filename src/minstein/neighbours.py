@@ -46,7 +46,7 @@ def _log_ratio(model: LogDensity, space: AbstractDiscrete, x: Point, here: Array
     """The ratio for coordinate i and shift k; −∞ for a state that is none."""
     there = space.shifted(x[i], k)
     inside = space.inside(there)
-    y = x.at[i].set(jnp.where(inside, there, x[i]))
+    y = jnp.asarray(x).at[i].set(jnp.where(inside, there, x[i]))
     return jnp.where(inside, model(y) - here, -jnp.inf)
 
 

@@ -1,6 +1,8 @@
 """How a fit can end: a number inside compiled code, a sentence for people."""
 
-CONVERGED, LIMIT, NOT_FINITE, RUNAWAY, SINGULAR, SADDLE, STALLED, FINISHED, DIVERGED, NOT_QUADRATIC, REJECTED = range(11)
+CONVERGED, LIMIT, NOT_FINITE, RUNAWAY, SINGULAR, SADDLE, STALLED, FINISHED, DIVERGED, NOT_QUADRATIC, REJECTED = range(
+    11
+)
 
 MEANING = {
     CONVERGED: "The fit converged.",

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from ..params import as_float, check_value, POSITIVE
+from ..params import POSITIVE, as_float, check_value
 from ._kernel import AbstractKernel
 
 

@@ -1,4 +1,4 @@
-"""Markov kernels: transitions that leave a model invariant. Any function of a model, a point and a key will do as well."""
+"""Markov kernels: transitions that leave a model invariant. A function of a model, a point and a key will do too."""
 
 from ._transition import AbstractFiniteTransition as AbstractFiniteTransition
 from ._transition import AbstractTransition as AbstractTransition

@@ -59,7 +59,7 @@ def check(kernel: Any, model: LogDensity, key: PRNGKeyArray, *, x: Any = None, d
             raise errors.not_invariant(f"the mean of {name}", z)
 
 
-def _draws(model: LogDensity, key: Any, d: int | None, n: int) -> Array:
+def _draws(model: Any, key: Any, d: int | None, n: int) -> Array:
     space = space_of(model)
     if d is not None and isinstance(space, Finite) and len(space.values) ** d <= _ENUMERATED:
         return exact_draws(unwrap(model), d, key, n)

@@ -34,15 +34,15 @@ def _site_logits(model: LogDensity, space: Finite, x: Point, i: Array) -> Float[
     """log p as a function of the value at site i, by the model's own formula or by evaluating it."""
     if isinstance(model, HasSiteLogits):
         return model.site_logits(x, i)
-    return jax.vmap(lambda value: model(x.at[i].set(value)))(jnp.asarray(space.values, x.dtype))
+    return jax.vmap(lambda value: model(jnp.asarray(x).at[i].set(value)))(jnp.asarray(space.values, x.dtype))
 
 
 class Gibbs(AbstractFiniteTransition):
     """Gibbs sampling: a coordinate is drawn given all others.
 
     Args:
-        scan: 'sweep' for every coordinate in turn, which leaves p invariant; 'random' for one coordinate at random, which
-            is reversible besides.
+        scan: 'sweep' for every coordinate in turn, which leaves p invariant; 'random' for one coordinate at random,
+            which is reversible besides.
     """
 
     scan: str = eqx.field(static=True, default="sweep")
@@ -72,7 +72,7 @@ class Gibbs(AbstractFiniteTransition):
 def _redrawn(model: LogDensity, space: Finite, x: Point, i: Array, gumbel: Float[Array, " a"]) -> Point:
     """The point with site i drawn given the others."""
     chosen = jnp.argmax(_site_logits(model, space, x, i) + gumbel)
-    return x.at[i].set(jnp.asarray(space.values, x.dtype)[chosen])
+    return jnp.asarray(x).at[i].set(jnp.asarray(space.values, x.dtype)[chosen])
 
 
 class SingleFlip(AbstractFiniteTransition):
@@ -90,7 +90,7 @@ class SingleFlip(AbstractFiniteTransition):
         there = (here + k) % len(space.values)
         logits = _site_logits(model, space, x, i)
         moves = jnp.log(jax.random.uniform(accept, dtype=x.dtype)) < logits[there] - logits[here]
-        return jnp.where(moves, x.at[i].set(jnp.asarray(space.values, x.dtype)[there]), x)
+        return jnp.where(moves, jnp.asarray(x).at[i].set(jnp.asarray(space.values, x.dtype)[there]), x)
 
     def matrix(self, model, d):
         space, p = alphabet(model), probabilities(model, d)
@@ -100,13 +100,13 @@ class SingleFlip(AbstractFiniteTransition):
 
 
 class BlockGibbs(AbstractFiniteTransition):
-    """For a restricted Boltzmann machine: all hidden units are drawn given the visible, then all visible given those."""
+    """For a restricted Boltzmann machine: all hidden units are drawn given the visible, then these given those."""
 
     def check(self, model, space):
         if not isinstance(model, RBM):
             raise TypeError(f"BlockGibbs needs ms.models.RBM, got {type(model).__name__}. Use ms.markov.Gibbs().")
 
-    def __call__(self, model, x, key):
+    def __call__(self, model: Any, x, key):
         return model.alternate(x, key)
 
     def matrix(self, model, d):

@@ -41,9 +41,9 @@ class Ising(AbstractSampler):
 
     field: Any = parameter()
     coupling: Any = parameter()
-    edges: tuple[tuple[int, int], ...] = eqx.field(static=True, repr=False)
-    d: int = eqx.field(static=True)
-    space: Finite = eqx.field(repr=False)
+    edges: tuple[tuple[int, int], ...] = eqx.field(static=True, repr=False, default=())
+    d: int = eqx.field(static=True, default=0)
+    space: Finite = eqx.field(repr=False, default=SPINS)
 
     def __init__(self, field: Any, coupling: Any, edges: Any = None, *, space: Finite = SPINS):
         self.field, self.coupling, self.space = as_array(field), as_array(coupling), space
@@ -101,7 +101,7 @@ class Ising(AbstractSampler):
 
         def site(i: Array, x: Array) -> Array:
             local = field[i] + weights[i] @ x[sites[i]]
-            return x.at[i].set(jnp.where((high - low) * local > noise[i], high, low))
+            return jnp.asarray(x).at[i].set(jnp.where((high - low) * local > noise[i], high, low))
 
         return jax.lax.fori_loop(0, self.d, site, x)
 

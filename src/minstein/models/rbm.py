@@ -32,11 +32,10 @@ class RBM(AbstractSampler):
     visible: Any = parameter()
     hidden: Any = parameter()
     weights: Any = parameter()
-    space: Finite = eqx.field(repr=False)
+    space: Finite = eqx.field(repr=False, default=BINARY)
 
     def __init__(self, visible: Any, hidden: Any, weights: Any):
         self.visible, self.hidden, self.weights = as_array(visible), as_array(hidden), as_array(weights)
-        self.space = BINARY
         d, m, shape = (np.shape(plain(part)) for part in (self.visible, self.hidden, self.weights))
         if len(d) != 1 or len(m) != 1 or shape != d + m:
             raise ValueError(f"RBM: shapes must be (d,), (m,) and (d, m), got {d}, {m} and {shape}.")
@@ -83,4 +82,4 @@ _ENTRIES = 1 << 22
 
 
 def _bernoulli(key: Any, logits: Array) -> Array:
-    return (jax.random.logistic(key, logits.shape, logits.dtype) < logits).astype(logits.dtype)
+    return jax.random.bernoulli(key, jax.nn.sigmoid(logits)).astype(logits.dtype)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from .._types import Array, LogDensity, Scalar, Theta, Tree
+from ..discrepancy import AbstractDiscrepancy
 from ..params import from_real, unwrap, with_theta
 from ..sample import Sample, bucket
 
@@ -42,6 +43,7 @@ class AbstractObjective(eqx.Module):
     model: eqx.AbstractVar[Any]
     sample: eqx.AbstractVar[Sample]
     natural: eqx.AbstractVar[bool]
+    discrepancy: eqx.AbstractVar[AbstractDiscrepancy]
 
     @abc.abstractmethod
     def __call__(self, vector: Theta) -> Scalar:
@@ -60,9 +62,7 @@ class AbstractObjective(eqx.Module):
         """What a further observation at each row of z would contribute to the gradient, as `projections` has it."""
 
     @abc.abstractmethod
-    def part(
-        self, rows: Int[Array, " b"], vector: Theta, key: Any, chains: Tree
-    ) -> "tuple[AbstractObjective, Tree]":
+    def part(self, rows: Int[Array, " b"], vector: Theta, key: Any, chains: Tree) -> "tuple[AbstractObjective, Tree]":
         """The objective on some rows, unbiased for that on all, and the chains that go on from there.
 
         One that draws at random draws at this vector, with this key, from these chains.

@@ -40,9 +40,9 @@ class PointObjective(AbstractObjective):
             rows = self.sample.zero_padding_of_columns(jax.jacfwd(contributions)(vector).T)
             return jnp.sum(rows, axis=1) / self.sample.size, rows
 
-        entries = vector.size * jax.eval_shape(
-            lambda v: self.discrepancy.residuals(self.at(v), self.sample), vector
-        ).size
+        entries = (
+            vector.size * jax.eval_shape(lambda v: self.discrepancy.residuals(self.at(v), self.sample), vector).size
+        )
         if vector.size * entries <= _ENTRIES:
             return Second(*jax.jacfwd(gradient, has_aux=True)(vector))
         push = lambda e: jax.jvp(jax.grad(self), (vector,), (e,))[1]

@@ -57,7 +57,9 @@ def stored_shifts(kernel: MatrixKernel, space: Finite, sample: Sample, m: Float[
     phi = Features(jnp.zeros_like(sample.x), m)
     apart = sample.real[:, None] & sample.real[None, :] & ~jnp.eye(sample.x.shape[0], dtype=bool)
     k_on = jnp.asarray(kernel(sample.x[0], sample.x[0]), sample.x.dtype)
-    return Stored(None, jnp.where(apart, _gram(kernel, space, sample.x), 0), off.t, inner(phi, off), k_on, inner(phi, on))
+    return Stored(
+        None, jnp.where(apart, _gram(kernel, space, sample.x), 0), off.t, inner(phi, off), k_on, inner(phi, on)
+    )
 
 
 def _gram(kernel: MatrixKernel, space: Finite, x: Float[Array, "N d"]) -> Float[Array, "N N"]:

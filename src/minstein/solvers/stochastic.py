@@ -196,7 +196,7 @@ def _advance(
             status=jnp.where(fine, RUNNING, status.DIVERGED),
             trace=jnp.asarray(walk.trace).at[walk.steps].set(value),
             chains=chains,
-            blocks=walk.blocks.at[_block(solver, walk.steps)].add(eta, mode="drop") if len(walk.blocks) else walk.blocks,
+            blocks=jnp.asarray(walk.blocks).at[_block(solver, walk.steps)].add(eta, mode="drop"),
         )
 
     return jax.lax.while_loop(lambda walk: (walk.steps < until) & (walk.status == RUNNING), body, walk)
