@@ -222,8 +222,8 @@ def _monte_carlo(outcome: Outcome) -> tuple[str, ...]:
     jitter, error, moved = outcome.chains
     return (
         f"The chain moved in {100 * float(moved):.3g} % of its steps. "
-        f"Monte-Carlo errors: {float(error):.2g} of the loss, at most {float(np.max(jitter)):.2g} of a parameter on its "
-        "unconstrained scale.",
+        f"Monte-Carlo errors: {float(error):.2g} of the loss, at most {float(np.max(jitter)):.2g} of a parameter on "
+        "its unconstrained scale.",
     )
 
 

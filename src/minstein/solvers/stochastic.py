@@ -196,7 +196,7 @@ def _advance(
             status=jnp.where(fine, RUNNING, status.DIVERGED),
             trace=jnp.asarray(walk.trace).at[walk.steps].set(value),
             chains=chains,
-            blocks=jnp.asarray(walk.blocks).at[_block(solver, walk.steps)].add(eta, mode="drop"),
+            blocks=_added(walk.blocks, _block(solver, walk.steps), eta),
         )
 
     return jax.lax.while_loop(lambda walk: (walk.steps < until) & (walk.status == RUNNING), body, walk)
@@ -204,6 +204,11 @@ def _advance(
 
 _BLOCKS = 20
 """Parts of the last steps that are compared with one another."""
+
+
+def _added(blocks: Float[Array, "b p"], block: Array, eta: Theta) -> Float[Array, "b p"]:
+    """η added to its block, where there are blocks and it belongs to one."""
+    return jnp.asarray(blocks).at[block].add(eta, mode="drop") if blocks.shape[0] else blocks
 
 
 def _block(solver: AbstractStochastic, step: Array) -> Array:
