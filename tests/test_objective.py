@@ -125,10 +125,12 @@ def test_minibatches_are_unbiased(discrepancy):
 
     def compute(target, eta):
         losses = jax.lax.map(lambda rows: target.part(rows, eta, None, ())[0](eta), jnp.asarray(subsets))
-        return jnp.mean(losses), target(eta)
+        everything = target.part(jnp.arange(16), eta, None, ())[0](eta)  # padding and all
+        return jnp.mean(losses), everything, target(eta)
 
-    mean, loss = evaluate(compute, discrepancy, T3, X[:6])
+    mean, everything, loss = evaluate(compute, discrepancy, T3, X[:6])
     np.testing.assert_allclose(mean, loss, rtol=1e-11)
+    np.testing.assert_allclose(everything, loss, rtol=1e-11)
 
 
 def test_the_standard_errors_of_moments():

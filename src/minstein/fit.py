@@ -103,8 +103,8 @@ def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, d: int) -> Abst
 
 
 def falling(t: Array) -> Array:
-    """Steps that fall as t^(−2/3) and so average out the noise of a chain, but not the way to go."""
-    return 0.2 / (1 + t / 20) ** (2 / 3)
+    """Steps that fall as t^(−2/3) down to a twentieth, from where the average takes care of the noise."""
+    return jnp.maximum(0.2 / (1 + t / 20) ** (2 / 3), 0.05)
 
 
 def _checked(result: Fit, x: Array, throw: bool) -> Fit:

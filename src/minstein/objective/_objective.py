@@ -69,10 +69,10 @@ class AbstractObjective(eqx.Module):
         """
 
     def on_rows(self, rows: Int[Array, " b"]) -> Sample:
-        """The sample of some rows, padded."""
+        """The sample of some rows, padded; where there are more of them than observations, the last are padding."""
         b = rows.shape[0]
         rows = jnp.concatenate([rows, jnp.broadcast_to(rows[:1], (bucket(b) - b,))])
-        return Sample(self.sample.x[rows], jnp.asarray(b), self.sample.centre)
+        return Sample(self.sample.x[rows], jnp.minimum(b, self.sample.n), self.sample.centre)
 
     def at(self, vector: Theta) -> LogDensity:
         """The model at this vector, without marks."""

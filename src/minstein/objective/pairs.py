@@ -74,8 +74,9 @@ class PairObjective(AbstractObjective):
         return 2 * sums[1:, rows : rows + k] / self.sample.size
 
     def part(self, rows, vector, key, chains):
-        share = self.diagonal * (rows.shape[0] - 1) / jnp.maximum(self.sample.size - 1, 1)
-        return dataclasses.replace(self, sample=self.on_rows(rows), diagonal=share, stored=None), chains
+        sample = self.on_rows(rows)
+        share = self.diagonal * (sample.size - 1) / jnp.maximum(self.sample.size - 1, 1)
+        return dataclasses.replace(self, sample=sample, diagonal=share, stored=None), chains
 
     def _features(self, vector: Theta) -> Features:
         return self.discrepancy.features(self.at(vector), self.sample)
