@@ -1,5 +1,4 @@
-"""Discrepancies of discrete models that are means over observations: MPF, the discrete Fisher divergence, and
-pseudo-likelihood as the reference."""
+"""Means over observations of a discrete model: MPF, the discrete Fisher divergence, pseudo-likelihood."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn

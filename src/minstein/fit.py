@@ -12,7 +12,7 @@ from . import errors, status
 from ._types import Array, LogDensity, is_traced
 from .default import default_discrepancy
 from .diffusions import OfModel, Pointwise
-from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractRandom, keyed
+from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, AbstractRandom, keyed
 from .discrete import DFD, MPF
 from .discrete_ksd import DiscreteKSD
 from .models._family import AbstractFamily
@@ -32,6 +32,7 @@ from .solvers import (
     RiemannianSGD,
 )
 from .spaces import space_of
+from .tangents import WORK
 
 
 def fit(
@@ -54,8 +55,8 @@ def fit(
             median distance, or MPF for a discrete model. A diffusion `of_model` is held at a pilot fit by that default,
             unless it is `moving`.
         solver: how: None means the closed form where the loss is quadratic in θ, else `ms.GaussNewton()`, or
-            `ms.LBFGS()` for more than 100 parameters; for contrastive divergence `ms.RiemannianSGD`, or `ms.SGD` for
-            more than 100 parameters.
+            `ms.LBFGS()` for more than 100 parameters or very much data; for contrastive divergence
+            `ms.RiemannianSGD`, or `ms.SGD` for more than 100 parameters.
         key: for solvers and discrepancies that draw at random.
         covariance: whether to compute standard errors.
         throw: whether to raise `NotConverged` or `SingularInformation` where no minimum was found, or to return a `Fit`
@@ -71,8 +72,8 @@ def fit(
     if not names(model):
         raise errors.no_parameters()
     discrepancy = default_discrepancy(model, x) if discrepancy is None else discrepancy
-    discrepancy.ready(model, x)
-    solver = _chosen(discrepancy, model, x.shape[1]) if solver is None else solver
+    ready = discrepancy.ready(model, x)
+    solver = _chosen(discrepancy, model, x.shape) if solver is None else solver
     if isinstance(discrepancy, AbstractRandom) and not isinstance(solver, AbstractStochastic):
         raise errors.chains_need_steps(type(solver).__name__)
     keyed(discrepancy, key)
@@ -82,7 +83,7 @@ def fit(
     if covariance and len(names(model)) > 10 * MANY:
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
-    result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, ())
+    result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
     return _checked(result, x, throw)
 
 
@@ -91,15 +92,16 @@ def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
     return isinstance(diffusion, OfModel) and not diffusion.moving
 
 
-def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, d: int) -> AbstractSolver:
-    many = len(names(model)) > MANY
+def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, shape: tuple[int, int]) -> AbstractSolver:
+    p, (n, d) = len(names(model)), shape
+    many = p > MANY or (isinstance(discrepancy, AbstractPointwise) and p * n * d > WORK)
     if isinstance(discrepancy, AbstractRandom):
         return SGD(steps=2000, average=0.5) if many else RiemannianSGD(step=falling, steps=500, batch=1000, average=0.5)
     if isinstance(discrepancy, MPF) and discrepancy.form == "l1" and not many:
         return DirectSearch()
-    if many:
-        return LBFGS()
-    return ClosedForm() if discrepancy.is_quadratic(model, d) else GaussNewton()
+    if p <= MANY and discrepancy.is_quadratic(model, d):
+        return ClosedForm()
+    return LBFGS() if many else GaussNewton()
 
 
 def falling(t: Array) -> Array:
@@ -149,11 +151,9 @@ class _Task(NamedTuple):
         """The fit with the diffusion held at another fit."""
         fixed = eqx.tree_at(lambda d: d.diffusion, discrepancy, Pointwise(discrepancy.diffusion.at(pilot.model)))
         where = "" if is_traced(pilot) else ": " + ", ".join(f"{k} = {v:.6g}" for k, v in pilot.params.items())
-        return self.solved(fixed, (f"The diffusion is held at a pilot fit{where}.",))
+        return self.solved(fixed, (f"The diffusion is held at a pilot fit{where}.",), fixed.ready(self.model, self.x))
 
-    def solved(self, discrepancy: AbstractDiscrepancy, notes: tuple[str, ...]) -> Fit:
-        ready = discrepancy.ready(self.model, self.x)
-
+    def solved(self, discrepancy: AbstractDiscrepancy, notes: tuple[str, ...], ready: AbstractDiscrepancy) -> Fit:
         def drive(tree: tuple, model: LogDensity, sample: Sample) -> Outcome:
             discrepancy, solver, etas = tree
             target = _objective(discrepancy, model, sample, solver.keeps)

@@ -49,7 +49,8 @@ def searched(
 
     def attempt(target: AbstractObjective) -> Outcome:
         found = solver.search(target, etas, key, progress)
-        look = covariance or (etas.shape[1] <= MANY and solver.keeps and not target.discrepancy.irregular)
+        cheap = etas.shape[1] <= MANY and solver.keeps and not target.is_laborious(etas.shape[1])
+        look = covariance or (cheap and not target.discrepancy.irregular)
         return _judged(target, found, covariance, solver.slack, look)
 
     outcome = attempt(target)

@@ -42,7 +42,7 @@ class Reals(AbstractSpace):
 
 
 class AbstractDiscrete(AbstractSpace):
-    """A space in which a coordinate moves by shifts, `steps` of them, to other values."""
+    """A space in which a coordinate moves by shifts to other values."""
 
     @property
     def discrete(self):

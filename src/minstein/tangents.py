@@ -9,6 +9,9 @@ from jaxtyping import Float
 
 from ._types import Array
 
+WORK = 1 << 29
+"""Parameters times entries of the data, beyond which derivatives in every parameter are too much work for a search."""
+
 _TANGENTS = 1 << 24
 """Entries of tangents that are in memory at once."""
 

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from .._types import Array, LogDensity, Scalar, Theta, Tree
-from ..discrepancy import AbstractDiscrepancy
+from ..discrepancy import AbstractDiscrepancy, AbstractPointwise
 from ..params import from_real, unwrap, with_theta
 from ..sample import Sample, bucket
+from ..tangents import WORK
 
 
 class Jet(NamedTuple):
@@ -73,6 +74,10 @@ class AbstractObjective(eqx.Module):
         b = rows.shape[0]
         rows = jnp.concatenate([rows, jnp.broadcast_to(rows[:1], (bucket(b) - b,))])
         return Sample(self.sample.x[rows], jnp.minimum(b, self.sample.n), self.sample.centre)
+
+    def is_laborious(self, p: int) -> bool:
+        """Whether p derivatives at every observation are too much work for a search."""
+        return isinstance(self.discrepancy, AbstractPointwise) and p * self.sample.x.size > WORK
 
     def at(self, vector: Theta) -> LogDensity:
         """The model at this vector, without marks."""

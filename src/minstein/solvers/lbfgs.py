@@ -67,7 +67,7 @@ class LBFGS(AbstractIterative):
 
 
 def _units(objective: AbstractObjective, eta: Theta):
-    if eta.size > SCALED:
+    if eta.size > SCALED or objective.is_laborious(eta.size):
         return jnp.ones_like(eta), jnp.maximum(jnp.abs(objective(eta)) / jnp.sqrt(objective.sample.size), 1e-300)
     jet = objective.jet(eta)
     return spread(objective, eta, jet) / jnp.sqrt(objective.sample.size), jet.noise
