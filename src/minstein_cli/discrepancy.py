@@ -111,7 +111,7 @@ def build(wish: Wish, x: Any, model: Any, family: bool) -> tuple[Any, tuple[str,
         if wish.discrepancy == "dsm":
             return ms.DSM(diffusion), ()
         if wish == Wish("ksd", None, None, None, False, False):
-            return default_discrepancy(x), (_DEFAULT,)
+            return default_discrepancy(model, x), (_DEFAULT,)
         kernel, units = _kernel(wish.kernel, wish.lengthscale or Lengthscale(), x)
         return ms.DKSD(kernel, units if diffusion is None else diffusion, unbiased=wish.unbiased), ()
     except (ValueError, TypeError) as reason:
