@@ -58,6 +58,8 @@ def sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any
     H is the Hessian of the loss, Σ the second moment of what each observation contributes to its gradient: ∂F for DSM,
     2/(n − 1) Σⱼ ∂k⁰(xᵢ, xⱼ) for DKSD. Away from a minimum it is algebra only.
     """
+    if discrepancy.irregular:
+        raise TypeError(discrepancy.irregular)
     return _evaluate(_sandwich, "covariance", discrepancy, model, x)[1]
 
 

@@ -176,7 +176,8 @@ class _Task(NamedTuple):
         """The fit by default."""
         discrepancy = default_discrepancy(self.model, self.x)
         solver = _chosen(discrepancy, self.model, self.x)
-        return self._replace(solver=solver, covariance=False).solved(discrepancy, ())
+        ready = discrepancy.ready(self.model, self.x)
+        return self._replace(solver=solver, covariance=False).solved(discrepancy, (), ready)
 
     def at(self, pilot: Fit, discrepancy: Any) -> Fit:
         """The fit with the diffusion held at another fit."""

@@ -120,15 +120,15 @@ class Ising(AbstractSampler):
         return table[..., 0], table[..., 1]
 
 
-def BoltzmannMachine(bias: Any, weights: Any, edges: Any = None) -> Ising:
-    """The Boltzmann machine without hidden units: log p = Σ_i b_i x_i + Σ_(i,j) w_ij x_i x_j for x_i in {0, 1}.
+def BoltzmannMachine(field: Any, coupling: Any, edges: Any = None) -> Ising:
+    """The Boltzmann machine without hidden units: log p = Σ_i h_i x_i + Σ_(i,j) J_ij x_i x_j for x_i in {0, 1}.
 
     Args:
-        bias: b, as `field` of `Ising`.
-        weights: w, as `coupling` of `Ising`.
+        field: h, the biases, as for `Ising`.
+        coupling: J, the weights, as for `Ising`.
         edges: as for `Ising`.
     """
-    return Ising(bias, weights, edges, space=BINARY)
+    return Ising(field, coupling, edges, space=BINARY)
 
 
 def grid(rows: int, columns: int, *, periodic: bool = False) -> Int[np.ndarray, "e 2"]:
