@@ -36,7 +36,7 @@ _OF_SCORES = (
 )
 _BY_RATIOS = {
     MPF: "Minimum probability flow sets the data in motion towards the model, with rates that are made from these "
-    "ratios, and measures how fast probability leaves the states that were observed: the better the model, the slower. ",
+    "ratios, and measures how fast probability leaves the states that were observed: the slower, the better. ",
     PseudoLikelihood: "The pseudo-likelihood multiplies the probabilities of each variable given all others, which are "
     "made from these ratios; its negative logarithm takes the place of a discrepancy. ",
     DFD: "The discrete Fisher divergence compares these ratios with those of the data on average over the sample. ",
@@ -63,7 +63,12 @@ def method(evidence: Evidence) -> str:
         return _OF_CHAINS
     if evidence.discrete:
         return _DISCRETE + _BY_RATIOS.get(kind, "") + _MINIMUM + (_ERRORS if evidence.has_errors else "")
-    return METHOD + {DKSD: _OF_KERNELS, DSM: _OF_SCORES}.get(kind, "") + _MINIMUM + (_ERRORS if evidence.has_errors else "")
+    return (
+        METHOD
+        + {DKSD: _OF_KERNELS, DSM: _OF_SCORES}.get(kind, "")
+        + _MINIMUM
+        + (_ERRORS if evidence.has_errors else "")
+    )
 
 
 def outcome(evidence: Evidence) -> str:
