@@ -117,15 +117,11 @@ def _form(entry: Entry, values: Values, d: int) -> tuple[str, tuple[str, ...]]:
 def _initial(parameter: Parameter, d: int, form: str) -> Any:
     import numpy as np
 
-    if parameter.shape == "location":
-        return 0.0 if d == 1 else np.zeros(d)
-    if parameter.shape == "rate":
-        return 1.0 if d == 1 else np.ones(d)
-    if parameter.shape in ("site", "pair"):
-        return np.zeros(_entries(parameter, d))
     if parameter.shape == "scale":
         return {"scalar": 1.0, "diagonal": np.ones(d), "full": np.eye(d)}[form]
-    return (d + 3) / 2 if parameter.default == "(d+3)/2" else parameter.default
+    if parameter.shape == "number":
+        return (d + 3) / 2 if parameter.default == "(d+3)/2" else parameter.default
+    return _like(parameter, 1.0 if parameter.shape == "rate" else 0.0, d)
 
 
 def _like(parameter: Parameter, value: Any, d: int) -> Any:

@@ -70,7 +70,7 @@ def test_score_matching_of_a_gaussian_gives_mean_and_deviation(minstein):
     assert found["n"] == 66
     loc = found["parameters"]["loc"]
     np.testing.assert_allclose(loc["std_error"], X.std() / np.sqrt(66), rtol=1e-6)
-    half = stats.t.ppf(0.975, 64) * X.std() / np.sqrt(66)
+    half = stats.t.ppf(0.975, 64) * X.std() / np.sqrt(66 - 2)
     np.testing.assert_allclose(loc["interval"], [X.mean() - half, X.mean() + half], rtol=1e-6)
 
 
