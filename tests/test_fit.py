@@ -12,7 +12,6 @@ from scipy import optimize
 
 import minstein as ms
 from minstein import status
-from minstein.objective import is_affine
 
 RNG = np.random.default_rng(11)
 X = 2 + 3 * RNG.standard_normal(100)
@@ -84,7 +83,7 @@ class TestClosedForms:
         ],
     )
     def test_detection(self, model, discrepancy, expected):
-        assert is_affine(discrepancy, model, 1) is expected
+        assert discrepancy.is_quadratic(model, 1) is expected
 
     def test_numpy_indices_in_a_model_can_be_used_twice(self):
         """JAX takes such indices from a cache that forgets whether 64-bit mode was on."""

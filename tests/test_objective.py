@@ -11,7 +11,6 @@ import pytest
 import minstein as ms
 from minstein.objective import objective
 from minstein.sample import run
-from minstein.solvers.stochastic import _minibatch
 
 from .test_golden import kernel, plain
 from .truth import golden
@@ -126,11 +125,13 @@ def test_minibatches_are_unbiased(discrepancy):
     subsets = np.array(list(itertools.combinations(range(6), 3)))
 
     def compute(target, eta):
-        losses = jax.lax.map(lambda rows: _minibatch(target, rows)(eta), jnp.asarray(subsets))
-        return jnp.mean(losses), target(eta)
+        losses = jax.lax.map(lambda rows: target.part(rows, eta, None, ())[0](eta), jnp.asarray(subsets))
+        everything = target.part(jnp.arange(16), eta, None, ())[0](eta)  # padding and all
+        return jnp.mean(losses), everything, target(eta)
 
-    mean, loss = evaluate(compute, discrepancy, T3, X[:6])
+    mean, everything, loss = evaluate(compute, discrepancy, T3, X[:6])
     np.testing.assert_allclose(mean, loss, rtol=1e-11)
+    np.testing.assert_allclose(everything, loss, rtol=1e-11)
 
 
 def test_the_standard_errors_of_moments():

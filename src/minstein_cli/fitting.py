@@ -66,7 +66,7 @@ def _fitted(request: Request, table: data.Data) -> Done:
     progress = False if request.quiet else None
     with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
         try:
-            fit = ms.fit(start, table.x, loss, solver=_solver(request), progress=progress)
+            fit = ms.fit(start, table.x, loss, solver=_solver(request), key=_key(request), progress=progress)
         except ms.NotConverged as failure:
             fit = failure.fit
     fit = dataclasses.replace(fit, notes=(*notes, *fit.notes))
@@ -76,6 +76,13 @@ def _fitted(request: Request, table: data.Data) -> Done:
             key = jax.random.key(request.seed)
             found = ms.bootstrap(fit, table.x, key, replications=request.bootstrap, progress=progress)
     return Done(fit, table, found, request.alpha, request.seed, request.quiet)
+
+
+def _key(request: Request) -> Any:
+    """The key of a discrepancy that draws at random."""
+    import jax
+
+    return jax.random.key(request.seed) if request.wish.discrepancy == "cd" else None
 
 
 def _solver(request: Request) -> Any:
