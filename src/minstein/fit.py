@@ -88,7 +88,7 @@ def fit(
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
-    return _with_boundary(_checked(result, model, x, throw), x)
+    return _with_boundary(_checked(result, model, x, throw), model, x)
 
 
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
@@ -119,12 +119,15 @@ def falling(t: Array) -> Array:
     return jnp.maximum(0.2 / (1 + t / 20) ** (2 / 3), 0.05)
 
 
-def _with_boundary(result: Fit, x: Array) -> Fit:
-    """Warn, and note, where the Stein identity has a boundary term at the fitted model."""
-    text = "" if is_traced(result) or not result.converged else _boundary_term(result.discrepancy, result.model, x)
+def _with_boundary(result: Fit, start: LogDensity, x: Array) -> Fit:
+    """Note where the Stein identity has a boundary term at the fitted model, or else at the start, and warn of it."""
+    if is_traced(result):
+        return result
+    text = _boundary_term(result.discrepancy, result.model if result.converged else start, x)
     if not text:
         return result
-    warnings.warn(text, errors.BoundaryWarning, stacklevel=3)
+    if result.converged:
+        warnings.warn(text, errors.BoundaryWarning, stacklevel=3)
     return dataclasses.replace(result, notes=(*result.notes, text))
 
 

@@ -3,6 +3,7 @@
 To make a family, a kernel or a discrepancy available here, add its entry; a test compares the entries with the library.
 """
 
+import math
 from typing import Literal, NamedTuple
 
 Shape = Literal["location", "scale", "number", "rate", "site", "pair"]
@@ -144,6 +145,15 @@ DIFFUSIONS = (
             Parameter("a", "a > 0", 2.5),
             CENTRE,
             UNIT,
+        ),
+    ),
+    Entry(
+        "bounded",
+        "diffusions:bounded",
+        "m = 0 at the edges of a box: for data on a half-line or in an interval",
+        (
+            Parameter("low", "lower edge", -math.inf),
+            Parameter("high", "upper edge", math.inf),
         ),
     ),
 )
