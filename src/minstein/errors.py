@@ -296,14 +296,14 @@ def no_gradient_in_data() -> TypeError:
     )
 
 
-def not_converged(fit: Any, hint: str = "") -> NotConverged:
+def not_converged(fit: Any) -> NotConverged:
     code = int(fit.status)
     kind = SingularInformation if code == status.SINGULAR else NotConverged
     where = ", ".join(f"{name} = {value:.6g}" for name, value in list(fit.params.items())[:8])
     return kind(
         f"{status.MEANING[code]} After {int(fit.steps)} steps: {where}, loss {float(fit.loss):.6g}. "
         f"Usual causes: {status.ADVICE[code]}. With throw=False you get this fit, without standard errors."
-        + (f" {hint}" if hint else ""),
+        + "".join(f" {note}" for note in fit.notes),
         fit,
     )
 

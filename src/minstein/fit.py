@@ -88,7 +88,7 @@ def fit(
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
-    return _with_boundary(_checked(result, model, x, throw), model, x)
+    return _checked(_with_boundary(result, model, x), x, throw)
 
 
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
@@ -137,13 +137,13 @@ def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array
     return "" if found is None or found.holds else found.message
 
 
-def _checked(result: Fit, start: LogDensity, x: Array, throw: bool) -> Fit:
+def _checked(result: Fit, x: Array, throw: bool) -> Fit:
     """Raise, where that was asked for and the values are known."""
     if not throw or is_traced(result) or int(result.status) in (status.CONVERGED, status.FINISHED):
         return result
     if int(result.status) == status.NOT_FINITE:
         result.discrepancy.explain(result.model, x, float(result.loss))
-    raise errors.not_converged(result, _boundary_term(result.discrepancy, start, x))
+    raise errors.not_converged(result)
 
 
 class _Task(NamedTuple):

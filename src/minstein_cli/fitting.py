@@ -28,7 +28,7 @@ def run(request: Request) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done = _fitted(request, table or _dataset(request))
-    _warn(caught, but=ms.StatisticWarning)
+    _warn(caught, but=(ms.StatisticWarning, ms.BoundaryWarning))
     show(done, as_json=request.as_json)
     for path in write(done, out=request.out, report=request.report, save=request.save):
         if not request.quiet and not request.as_json:
@@ -36,8 +36,8 @@ def run(request: Request) -> int:
     return CONVERGED if done.fit.converged else NOT_CONVERGED
 
 
-def _warn(caught: list[warnings.WarningMessage], *, but: type[Warning]) -> None:
-    """Tell each warning once, but for the kind that is among the fit's notes, and those meant for programmers."""
+def _warn(caught: list[warnings.WarningMessage], *, but: tuple[type[Warning], ...]) -> None:
+    """Tell each warning once, but for the kinds that are among the fit's notes, and those meant for programmers."""
     kinds = (UserWarning, RuntimeWarning)
     for text in dict.fromkeys(
         str(w.message) for w in caught if issubclass(w.category, kinds) and not issubclass(w.category, but)
