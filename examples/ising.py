@@ -13,11 +13,10 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.figure import Figure
 
 import minstein as ms
 
-OUT = Path("out")
-EDGES = ms.models.grid(10, 10)
 COLOURS = {
     "Pseudo-likelihood": "#000000",
     "MPF": "#0072B2",
@@ -27,15 +26,15 @@ COLOURS = {
 }
 
 
-def sample() -> tuple[np.ndarray, np.ndarray]:
-    """Couplings between 0 and 0.4, no field, and 1000 samples."""
-    couplings = np.random.default_rng(1).uniform(0.0, 0.4, len(EDGES))
-    return couplings, ms.models.Ising(ms.fixed(0.0), couplings, EDGES).sample(jax.random.key(0), 1000)
+def truth(side: int) -> ms.models.Ising:
+    """A grid with couplings between 0 and 0.4, and no field."""
+    edges = ms.models.grid(side, side)
+    return ms.models.Ising(ms.fixed(0.0), np.random.default_rng(1).uniform(0.0, 0.4, len(edges)), edges)
 
 
-def fits(x: np.ndarray) -> dict[str, tuple[ms.Fit, float]]:
+def fits(model: ms.models.Ising, x: np.ndarray) -> dict[str, tuple[ms.Fit, float]]:
     """Each fit, and the CPU seconds it took."""
-    start = ms.models.Ising(ms.fixed(0.0), np.zeros(len(EDGES)), EDGES)
+    start = ms.models.Ising(ms.fixed(0.0), np.zeros(len(model.edges)), model.edges)
     ways = {
         "Pseudo-likelihood": ms.PseudoLikelihood(),
         "MPF": ms.MPF(),
@@ -68,7 +67,7 @@ def table(found: dict[str, tuple[ms.Fit, float]], truth: np.ndarray) -> str:
     return "\n".join(lines)
 
 
-def draw(found: dict[str, tuple[ms.Fit, float]], truth: np.ndarray) -> None:
+def draw(found: dict[str, tuple[ms.Fit, float]], truth: np.ndarray) -> Figure:
     figure, axes = plt.subplots(1, 5, figsize=(13, 3.2), sharex=True, sharey=True, layout="constrained")
     for ax, (name, (fit, _)) in zip(axes, found.items(), strict=True):
         if fit.cov is not None:
@@ -80,13 +79,19 @@ def draw(found: dict[str, tuple[ms.Fit, float]], truth: np.ndarray) -> None:
         ax.set_title(f"{name}\nerror {rms(fit.theta - truth):.3f}, {bars}", fontsize=9)
         ax.set_xlabel("true coupling")
     axes[0].set(ylabel="estimated coupling", ylim=(-0.25, 0.7))
-    OUT.mkdir(exist_ok=True)
-    figure.savefig(OUT / "ising.png", dpi=150)
+    return figure
+
+
+def main(out: Path = Path("out"), side: int = 10, n: int = 1000) -> Path:
+    model = truth(side)
+    found = fits(model, model.sample(jax.random.key(0), n))
+    print(table(found, model.coupling))
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "ising.png"
+    draw(found, model.coupling).savefig(path, dpi=150)
+    print(f"Wrote {path}")
+    return path
 
 
 if __name__ == "__main__":
-    truth, x = sample()
-    found = fits(x)
-    print(table(found, truth))
-    draw(found, truth)
-    print(f"\n{OUT / 'ising.png'}: estimates against the truth")
+    main()
