@@ -40,6 +40,7 @@ class TestModels:
         counts = np.array([(draws == state).all(1).sum() for state in STATES])
         assert stats.chisquare(counts, 20_000 * spins.normalised(LOG_P)).pvalue > 1e-3
 
+    @pytest.mark.slow
     def test_long_chains_sample_rightly(self):
         """A ring of 14 spins has E[x_i x_(i+1)] = (tanh J + tanh¹³ J)/(1 + tanh¹⁴ J)."""
         ring = np.stack([np.arange(14), (np.arange(14) + 1) % 14], axis=1)
@@ -60,6 +61,7 @@ class TestModels:
                 jax.vmap(ms.models.BoltzmannMachine(b, [1.0, 2.0, 3.0]))(jnp.asarray(v)), v @ b + [1, 2, 3] @ pairs
             )
 
+    @pytest.mark.slow
     def test_conway_maxwell_poisson(self):
         poisson = ms.models.ConwayMaxwellPoisson(3.0, 1.0).sample(jax.random.key(0), 5000)[:, 0]
         edges = np.arange(10)

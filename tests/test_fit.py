@@ -105,7 +105,9 @@ def closed():
 
 class TestSolversAgree:
     @pytest.mark.parametrize(
-        "solver", [ms.GaussNewton(), ms.LBFGS(), ms.DirectSearch()], ids=lambda s: type(s).__name__
+        "solver",
+        [ms.GaussNewton(), ms.LBFGS(), pytest.param(ms.DirectSearch(), marks=pytest.mark.slow)],
+        ids=lambda s: type(s).__name__,
     )
     def test_deterministic(self, closed, solver):
         fit = ms.fit(NATURAL, X, CONVEX, solver=solver)
@@ -126,7 +128,7 @@ class TestSearch:
     @pytest.mark.parametrize(
         ("truth", "start", "box"),
         [
-            (T5, ms.models.StudentT(1025.0, 1000.0, 5.0), [(15, 35), (5, 20)]),
+            pytest.param(T5, ms.models.StudentT(1025.0, 1000.0, 5.0), [(15, 35), (5, 20)], marks=pytest.mark.slow),
             (T5, ms.models.StudentT(-975.0, 0.1, 5.0), [(15, 35), (5, 20)]),
             pytest.param(
                 ms.models.SymmetricBessel(0.0, 1.0, 2.0),
@@ -201,6 +203,7 @@ class TestSearch:
 
 
 class TestFailure:
+    @pytest.mark.slow
     def test_a_diffusion_that_moves_runs_to_the_boundary(self):
         """E19: m → 0 as the scale grows, and the loss with it."""
         m = lambda model, x: (x[0] - 25) / model.scale * (1 + ((x[0] - 25) / model.scale) ** 2 / 5)

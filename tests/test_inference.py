@@ -216,6 +216,7 @@ class TestRobustness:
         np.testing.assert_allclose(found.rates["loc"], 1, atol=0.01)
         assert found.cluster_rate is None
 
+    @pytest.mark.slow
     def test_ksd_of_a_normal_location_is_bounded_but_minds_clusters(self):
         """The largest influence is at z = √(u+1); k⁰(z, z) = z² + 1 grows with the square."""
         x = NORMAL_SCORES[::2]
@@ -226,6 +227,7 @@ class TestRobustness:
         np.testing.assert_allclose(found.cluster_rate, 2, atol=0.01)
         assert "many in one place" in found.message
 
+    @pytest.mark.slow
     def test_sensitivity_over_a_box(self):
         """Score matching of a mean: |z − mean| at the farther corner. KSD: the maximum inside, or at the edge."""
         x = NORMAL_SCORES[::10]

@@ -140,6 +140,7 @@ def test_figures_are_whole_and_take_the_page_s_colours(text):
     assert "pyplot" not in text
 
 
+@pytest.mark.slow
 def test_the_same_arguments_give_the_same_page(fit, text):
     assert hostile_report(fit) == text
 

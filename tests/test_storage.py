@@ -37,6 +37,7 @@ def test_random_fits_keep_their_key(tmp_path):
     assert jax.random.key_data(again.key).tolist() == jax.random.key_data(jax.random.key(3)).tolist()
 
 
+@pytest.mark.slow
 def test_functions_are_given_back(tmp_path):
     m = lambda model, x: 1 + ((x[0] - model.loc) / model.scale) ** 2 / 5
     dksd = ms.DKSD(ms.kernels.IMQ(10.0), ms.diffusions.of_model(m))
