@@ -103,6 +103,7 @@ def test_ksd_of_five_variables():
     u = replicated(chain_sample, CHAIN, ms.KSD(ms.kernels.IMQ(3.0)))
     assert (coverage(u, TIES) > 0.95 - BOUND).all()
     v = replicated(chain_sample, CHAIN, ms.KSD(ms.kernels.IMQ(3.0), unbiased=False), 400)
-    biases = [np.mean(fits.theta - TIES, axis=0) / np.std(fits.theta, axis=0) for fits in (u, v)]
+    thetas = np.asarray(u.theta), np.asarray(v.theta)
+    biases = [np.mean(theta - TIES, axis=0) / np.std(theta, axis=0) for theta in thetas]
     assert np.abs(biases[0]).max() < 0.5
     assert np.abs(biases[1]).max() > 1.5
