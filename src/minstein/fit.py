@@ -142,7 +142,7 @@ class _Task(NamedTuple):
     def _pilot(self) -> Fit:
         """The fit by default."""
         discrepancy = default_discrepancy(self.x)
-        solver = _chosen(discrepancy, self.model, self.x.shape[1])
+        solver = _chosen(discrepancy, self.model, self.x)
         return self._replace(solver=solver, covariance=False).solved(discrepancy, ())
 
     def at(self, pilot: Fit, discrepancy: Any) -> Fit:
