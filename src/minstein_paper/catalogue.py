@@ -25,6 +25,8 @@ EXPERIMENTS = (
     Experiment("gamma", "Light tails: the generalised gamma distribution under corruption", 60, 300),
     Experiment("liu", "A simple unnormalised model", 40, 200),
     Experiment("robustness", "Efficiency against robustness", 60, 500),
+    Experiment("theory", "Theory: rates, intervals, influence, limits, cost", 60, 400),
+    Experiment("errata", "Errata, each with a number", 30, 100),
 )
 
 

@@ -39,7 +39,9 @@ _STYLE = {
 
 
 @contextmanager
-def drawing(directory: Path, name: str, columns: int, rows: int = 1, *, width: float = 2.5, height: float = 2.3) -> Iterator[Any]:
+def drawing(
+    directory: Path, name: str, columns: int, rows: int = 1, *, width: float = 2.5, height: float = 2.3
+) -> Iterator[Any]:
     """Axes to draw on, saved as name.png and name.svg in the end."""
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")

@@ -1,5 +1,7 @@
 """Generalised gamma location under corruption: 80 of 300 observations moved to 8."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -63,7 +65,7 @@ def _claims(errors: dict) -> tuple[Claim, ...]:
     clean = lambda power, name: e[power, "clean", name]
     robust = lambda power, name: bad(power, name).below(0.1 * bad(power, "SM").value)
     rising = [bad(5.0, "SM"), *(bad(5.0, f"DSM, α = {a:g}") for a in ALPHAS[:5])]
-    falls = all(b.value + 2 * b.error < a.value for a, b in zip(rising, rising[1:], strict=False))
+    falls = all(b.value + 2 * b.error < a.value for a, b in pairwise(rising))
     return (
         Claim(
             "gamma: SM is not robust",
@@ -74,13 +76,15 @@ def _claims(errors: dict) -> tuple[Claim, ...]:
         Claim(
             "gamma: DSM is robust",
             "DSM with m = 1/(1 + ‖x‖²) is.",
-            f"mean absolute error {bad(2.0, 'DSM, α = 2')}; clean {clean(2.0, 'DSM, α = 2')}, SM clean {clean(2.0, 'SM')}",
+            f"mean absolute error {bad(2.0, 'DSM, α = 2')}; clean {clean(2.0, 'DSM, α = 2')}, SM clean "
+            f"{clean(2.0, 'SM')}",
             verdict(robust(2.0, "DSM, α = 2")),
         ),
         Claim(
             "gamma: DKSD is robust",
             "DKSD with the same m is too.",
-            f"mean absolute error {bad(2.0, 'DKSD, α = 2')}; plain KSD, whose influence function is bounded, {bad(2.0, 'KSD')}",
+            f"mean absolute error {bad(2.0, 'DKSD, α = 2')}; plain KSD, whose influence function is bounded, "
+            f"{bad(2.0, 'KSD')}",
             verdict(robust(2.0, "DKSD, α = 2")),
         ),
         Claim(
@@ -112,7 +116,17 @@ def _picture(lab: Lab, errors: dict) -> Picture:
             for kind, style, first in (("DSM", "-", "SM"), ("DKSD", "--", "KSD")):
                 names = [first, *(f"{kind}, α = {a:g}" for a in ALPHAS)]
                 values = [errors[power, "corrupted", name].mean() for name in names]
-                ax.semilogy((0, *ALPHAS), values, style, marker=marker, markersize=3, color=colour, label=f"{kind}, θ₂ = {power:g}")
+                ax.semilogy(
+                    (0, *ALPHAS),
+                    values,
+                    style,
+                    marker=marker,
+                    markersize=3,
+                    color=colour,
+                    label=f"{kind}, θ₂ = {power:g}",
+                )
         ax.set(xlabel="α (0: no diffusion)", ylabel="mean absolute error", title="80 of 300 points at 8")
         ax.legend()
-    return Picture("gamma", "Generalised gamma, n = 300, 80 observations at 8. Losses of one sample, and errors over many.")
+    return Picture(
+        "gamma", "Generalised gamma, n = 300, 80 observations at 8. Losses of one sample, and errors over many."
+    )

@@ -1,5 +1,7 @@
 """The intractable model of Liu et al. (2018): five variables, one parameter on tanh(x₄)."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -28,8 +30,8 @@ MODEL = ms.models.ExponentialFamily(statistic, 0.0, base)
 class Power(eqx.Module):
     """m(x) = (1 + |x|^a)^(−b), coordinate by coordinate; the identity where b = 0."""
 
-    a: float
-    b: float
+    a: Any = eqx.field(converter=np.asarray)
+    b: Any = eqx.field(converter=np.asarray)
 
     def __call__(self, x):
         return (1 + jnp.abs(x) ** self.a) ** -self.b
@@ -78,15 +80,24 @@ def run(lab: Lab) -> Findings:
     for name, discrepancy in METHODS.items():
         e[name] = lab.replicate(name, fitted, discrepancy, quick=300, full=2000)[:, 0]
     rows = tuple(
-        (name, len(v), str(mean(v)), str(rmse(v, THETA)), f"{np.median(np.abs(v - THETA)):.3f}", str(ratio(v, e["KSD"], THETA)))
+        (
+            name,
+            len(v),
+            str(mean(v)),
+            str(rmse(v, THETA)),
+            f"{np.median(np.abs(v - THETA)):.3f}",
+            str(ratio(v, e["KSD"], THETA)),
+        )
         for name, v in e.items()
     )
     columns = ("method", "samples", "mean", "RMSE", "median absolute error", "RMSE over KSD's")
     return Findings(
-        "Liu et al.'s own slides have x₁x₂ with weight 0.6 and Σᵢ≥₃ x₁xᵢ with 0.2, in five dimensions; the paper lost an "
-        f"entry of ψ. With the weights the other way round the smallest eigenvalue of the precision is "
+        "Liu et al.'s own slides have x₁x₂ with weight 0.6 and Σᵢ≥₃ x₁xᵢ with 0.2, in five dimensions; the paper "
+        "lost an "
+        "entry of ψ. With the weights the other way round the smallest eigenvalue of the precision is "
         f"{np.linalg.eigvalsh(SWAPPED)[0]:.3f}, and the model is no density; as used here it is "
-        f"{np.linalg.eigvalsh(PRECISION)[0]:.3f}. Samples are exact, by rejection. n = {N}, θ* = {THETA:g}, IMQ kernel, c = 1.",
+        f"{np.linalg.eigvalsh(PRECISION)[0]:.3f}. Samples are exact, by rejection. n = {N}, θ* = {THETA:g}, IMQ "
+        "kernel, c = 1.",
         _claims(e),
         (Table("liu", "θ on tanh(x₄), true value −1", columns, rows),),
         (_picture(lab, e),),
@@ -103,9 +114,12 @@ def _claims(e: dict[str, np.ndarray]) -> tuple[Claim, ...]:
         Claim(
             "liu: DKSD recovers θ",
             "DKSD with m = diag(1/(1+x)) recovers θ* = −1, whereas SM and KSD are less accurate.",
-            f"as printed the median absolute error is {np.median(np.abs(printed - THETA)):.3g}, since m has a pole at −1 and "
-            f"{100 * below:.1f} % of x₄ lie below it; with m = (1 + x²)^(−1/2) RMSE {rmse(smooth, THETA)}, {gains['SM']} of "
-            f"SM's and {gains['KSD']} of KSD's; with 1/(1 + |x|) {absolute} of KSD's; maximum likelihood {rmse(e['MLE'], THETA)}",
+            f"as printed the median absolute error is {np.median(np.abs(printed - THETA)):.3g}, since m has a pole "
+            "at −1 and "
+            f"{100 * below:.1f} % of x₄ lie below it; with m = (1 + x²)^(−1/2) RMSE {rmse(smooth, THETA)}, "
+            f"{gains['SM']} of "
+            f"SM's and {gains['KSD']} of KSD's; with 1/(1 + |x|) {absolute} of KSD's; maximum likelihood "
+            f"{rmse(e['MLE'], THETA)}",
             verdict(
                 bool(np.median(np.abs(printed - THETA)) < np.median(np.abs(e["KSD"] - THETA))),
                 otherwise=gains["SM"].below(1),
@@ -131,7 +145,13 @@ def _picture(lab: Lab, e: dict[str, np.ndarray]) -> Picture:
     with drawing(lab.directory, "liu", 2, width=3.6) as axes:
         ax = axes[0][0]
         shown = {name: v for name, v in e.items() if "printed" not in name}
-        ax.boxplot(list(shown.values()), orientation="horizontal", tick_labels=list(shown), showfliers=False, medianprops={"color": "k"})
+        ax.boxplot(
+            list(shown.values()),
+            orientation="horizontal",
+            tick_labels=list(shown),
+            showfliers=False,
+            medianprops={"color": "k"},
+        )
         ax.invert_yaxis()
         ax.axvline(THETA, color="0.6", linewidth=0.8, linestyle=":")
         ax.set(xlabel="θ̂ (dotted: the truth)", title="Estimates")

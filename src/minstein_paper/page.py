@@ -57,7 +57,9 @@ def _markdown(about: str, findings: Mapping[Experiment, Findings]) -> str:
         parts += [f"![{p.caption}]({p.name}.png)\n\n{p.caption}" for p in found.pictures]
         parts += [markdown_table(CLAIMS, claim_rows(found.claims))] if found.claims else []
         parts += [markdown_table(ERRATA, _errata_rows(found.errata))] if found.errata else []
-        parts += [f"**{t.title}** ([{t.name}.csv]({t.name}.csv))\n\n{markdown_table(t.columns, t.rows)}" for t in found.tables]
+        parts += [
+            f"**{t.title}** ([{t.name}.csv]({t.name}.csv))\n\n{markdown_table(t.columns, t.rows)}" for t in found.tables
+        ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -91,10 +93,13 @@ def _html(about: str, findings: Mapping[Experiment, Findings]) -> str:
     links = (_tag("li", _tag("a", html.escape(e.title), href=f"#{e.name}")) for e in findings)
     verdicts = _html_table(CLAIMS, claim_rows(_every_claim(findings)))
     sections = (_html_section(experiment, found) for experiment, found in findings.items())
-    body = _tag("main", _text("h1", TITLE), _text("p", about), _tag("ul", *links), _text("h2", "Verdicts"), verdicts, *sections)
+    body = _tag(
+        "main", _text("h1", TITLE), _text("p", about), _tag("ul", *links), _text("h2", "Verdicts"), verdicts, *sections
+    )
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src 'self' file:\">"
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
+        "img-src 'self' file:\">"
         f"<title>{html.escape(TITLE)}</title><style>{_STYLE}</style>"
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'

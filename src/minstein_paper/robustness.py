@@ -1,5 +1,7 @@
 """Robustness against efficiency: 80 of 500 observations moved to z, along a grid of z; location, scale known."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -16,23 +18,24 @@ PLACES = (0.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 
 
 class Growing(eqx.Module):
-    """m(x) = 1 + w u², with w = 0 the identity."""
+    """m(x) = 1 + w(x − θ₁)², with w = 0 the identity."""
 
-    w: float
+    w: Any = eqx.field(converter=np.asarray)
 
     def __call__(self, model, x):
-        return 1 + self.w * ((x[0] - model.loc) / model.scale) ** 2
+        loc = model.loc if isinstance(model, ms.models.StudentT) else model.params
+        return 1 + self.w * (x[0] - loc) ** 2
 
 
 MODELS = {
     "Student-t": (ms.models.StudentT(0.0, 1.0, 5.0), ms.models.StudentT(0.1, ms.fixed(1.0), 5.0), ms.kernels.IMQ(1.0)),
     "Bessel": (
         ms.models.SymmetricBessel(0.0, 1.0, 2.0),
-        ms.models.SymmetricBessel(0.1, ms.fixed(1.0), 2.0),
+        ms.models.from_log_density(lambda loc, x: jnp.log1p(jnp.abs(x[0] - loc)) - jnp.abs(x[0] - loc), 0.1),
         ms.kernels.Gaussian(1.0),
     ),
 }
-"""The truth, where a fit begins, and the kernel."""
+"""The truth, where a fit begins, and the kernel. With s = 2 the Bessel function is elementary, and much faster."""
 
 
 def methods(kernel):
@@ -71,8 +74,10 @@ def run(lab: Lab) -> Findings:
     ]
     columns = ("model", "method", "clean", *(f"z = {z:g}" for z in PLACES))
     return Findings(
-        f"n = {N}, {CORRUPTED} observations at z, mean l₁ error of the location in units of the scale. θ* = (0, 1), so that "
-        "m = 1/(1 + |x|) is centred on the data; efficient: m = 1 + u², held at a pilot fit. Student-t with ν = 5 and IMQ "
+        f"n = {N}, {CORRUPTED} observations at z, mean l₁ error of the location in units of the scale. θ* = (0, "
+        "1), so that "
+        "m = 1/(1 + |x|) is centred on the data; efficient: m = 1 + u², held at a pilot fit. Student-t with ν = 5 "
+        "and IMQ "
         "kernel c = 1, Bessel with s = 2 and Gaussian kernel ℓ = 1.",
         _claims(errors),
         (Table("robustness", "Mean l₁ error of the location", columns, tuple(rows)),),
@@ -91,7 +96,8 @@ def _claims(errors: dict) -> tuple[Claim, ...]:
             Claim(
                 f"robustness: {name}",
                 "The error of efficient DKSD grows with the value of the Dirac, that of robust DKSD does not.",
-                f"efficient {told(name, 'efficient DKSD')}; robust {told(name, 'robust DKSD')}; KSD itself {told(name, 'KSD')}",
+                f"efficient {told(name, 'efficient DKSD')}; robust {told(name, 'robust DKSD')}; KSD itself "
+                f"{told(name, 'KSD')}",
                 verdict(grows(name, "efficient DKSD") and bounded(name, "robust DKSD")),
             )
             for name in MODELS
@@ -99,7 +105,8 @@ def _claims(errors: dict) -> tuple[Claim, ...]:
         Claim(
             "robustness: m as printed, data at 25",
             "m = 1/(1 + ‖x‖) serves the Student-t of the main text, θ* = (25, 10).",
-            f"in units of the scale, clean data {at('Student-t', OFF_CENTRE, None)} against {at('Student-t', 'robust DKSD', None)} "
+            f"in units of the scale, clean data {at('Student-t', OFF_CENTRE, None)} against "
+            f"{at('Student-t', 'robust DKSD', None)} "
             "with m centred on the data",
             verdict(
                 at("Student-t", OFF_CENTRE, None).below(1.5 * at("Student-t", "robust DKSD", None).value),

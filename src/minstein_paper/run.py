@@ -77,7 +77,9 @@ def _finished(out: Path, experiment: Experiment, full: bool) -> Findings | None:
     return Findings(
         record["text"],
         tuple(Claim(**{**claim, "verdict": Verdict(claim["verdict"])}) for claim in record["claims"]),
-        tuple(Table(t["name"], t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"]))) for t in record["tables"]),
+        tuple(
+            Table(t["name"], t["title"], tuple(t["columns"]), tuple(map(tuple, t["rows"]))) for t in record["tables"]
+        ),
         tuple(Picture(**picture) for picture in record["pictures"]),
         tuple(Erratum(**erratum) for erratum in record["errata"]),
     )
@@ -98,7 +100,8 @@ def _check_settings(out: Path, seed: int) -> None:
 def _about(seed: int, full: bool) -> str:
     effort = "--full" if full else "--quick: few replications, so that the Monte-Carlo errors are large"
     return (
-        "Every numerical experiment of the paper (Barp, Briol, Duncan, Girolami and Mackey, NeurIPS 2019), run through the "
+        "Every numerical experiment of the paper (Barp, Briol, Duncan, Girolami and Mackey, NeurIPS 2019), run "
+        "through the "
         f"public interface of minstein {__version__}. Seed {seed}, {effort}. A claim that one number is smaller than "
         "another is accepted where they differ by two Monte-Carlo standard errors."
     )

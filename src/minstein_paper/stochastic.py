@@ -37,7 +37,9 @@ def walk(kind: str):
 
         def further(theta, key):
             model = ms.models.from_log_density(log_density, theta)
-            theta = ms.fit(model, x, KSD, solver=SOLVERS[kind](step, steps), key=key, covariance=False, throw=False).theta
+            theta = ms.fit(
+                model, x, KSD, solver=SOLVERS[kind](step, steps), key=key, covariance=False, throw=False
+            ).theta
             return theta, theta
 
         return jnp.ravel(jax.lax.scan(further, start, jax.random.split(walk_key, count))[1])
@@ -56,11 +58,15 @@ def run(lab: Lab) -> Findings:
     reached = {key: _reached(key[0], iterates) for key, iterates in walks.items()}
     for (kind, step, start), steps in reached.items():
         median = np.median(steps)
-        rows.append((kind, f"{step:g}", start, str(share(np.isfinite(steps))), f"{median:g}" if np.isfinite(median) else "–"))
+        rows.append(
+            (kind, f"{step:g}", start, str(share(np.isfinite(steps))), f"{median:g}" if np.isfinite(median) else "–")
+        )
     columns = ("method", "step", "start", "arrived", "median iterations")
     return Findings(
-        f"KSD, IMQ kernel with c = 1, n = {N}, minibatches of {BATCH}, both parameters at once, constant steps. Arrived: "
-        "within 2 (a fifth of the scale) of the truth in both; looked at every 5 iterations of 100 (Riemannian) or every 50 "
+        f"KSD, IMQ kernel with c = 1, n = {N}, minibatches of {BATCH}, both parameters at once, constant steps. "
+        "Arrived: "
+        "within 2 (a fifth of the scale) of the truth in both; looked at every 5 iterations of 100 (Riemannian) "
+        "or every 50 "
         "of 1000.",
         _claims(reached),
         (Table("stochastic", "Iterations until the truth is near", columns, tuple(rows)),),
@@ -93,7 +99,8 @@ def _claims(reached: dict) -> tuple[Claim, ...]:
             + ", ".join(f"{t:g}" for t in tuned)
             + ". The advantage is a step that scales itself: g is nearly a multiple of the identity, about 10⁻⁵",
             verdict(
-                not np.isfinite(modest).any() and not np.isfinite(tuned).any(), otherwise=np.isfinite(modest).mean() < 0.1
+                not np.isfinite(modest).any() and not np.isfinite(tuned).any(),
+                otherwise=np.isfinite(modest).mean() < 0.1,
             ),
         ),
     )
