@@ -271,7 +271,7 @@ def _contrastive_divergence() -> Erratum:
 
 def _probability_flow() -> Erratum:
     """The L₁ norm of the flow is twice the flow out of the data only where no data state gains."""
-    energy, data = np.array([0.0, 1.0, 0.3, 0.8]), np.array([0.7, 0.3, 0.0, 0.0])
+    energy, data = np.array([2.0, 0.0, 0.3, 0.8]), np.array([0.9, 0.1, 0.0, 0.0])
     gamma = np.exp((energy[None] - energy[:, None]) / 2)
     np.fill_diagonal(gamma, 0)
     gamma -= np.diag(gamma.sum(0))
@@ -284,7 +284,7 @@ def _probability_flow() -> Erratum:
         "Sohl-Dickstein et al. minimise K, the flow from data to other states; L₁ = 2K only where no data state gains",
         f"L₁ = {np.abs(flow).sum():.4e}",
         f"2K = {2 * leaving:.4e}",
-        f"net flow into the data states {np.array2string(flow[:2], precision=2)}",
+        f"net flow into the data states {flow[0]:.1e} and {flow[1]:.1e}",
     )
 
 

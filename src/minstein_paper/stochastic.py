@@ -119,5 +119,5 @@ def _picture(lab: Lab, walks: dict) -> Picture:
                 ax.plot(iterations, values, color=colour, linestyle=style, label=f"{kind}, step {step:g}")
             ax.axhline(TRUTH[k], color="0.6", linewidth=0.8, linestyle=":")
             ax.set(xscale="log", xlabel="iteration", ylabel=name)
-        axes[0][0].legend()
+        axes[0][1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return Picture("stochastic", "Medians of walks from (15, 5), n = 1000, minibatches of 50; dotted: the truth.")
