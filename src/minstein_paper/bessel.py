@@ -8,7 +8,7 @@ import numpy as np
 import minstein as ms
 
 from .claim import Claim, Findings, Picture, Table, verdict
-from .figures import LINES, drawing, lines, truth, unit
+from .figures import LINES, drawing, legend, lines, truth, unit
 from .lab import Lab, estimate, landscape, lowest
 from .measured import Measured, mean, rmse, share
 
@@ -165,7 +165,7 @@ def _picture(lab: Lab, e: dict) -> Picture:
                 lines(ax, grid, {name: unit(np.clip(v, *np.quantile(v, [0.02, 0.98]))) for name, v in curves.items()})
                 truth(ax, VALUES[parameter])
                 ax.set(xlabel=parameter, ylabel="loss, from 0 to 1", title=f"Loss, s = {s:g}")
-            row[0].legend(loc="upper right")
+            legend(row[0])
             for s, (colour, style) in zip(SMOOTHNESS, LINES, strict=False):
                 kind = "KSD as V" if s < 1 else "KSD"
                 errors = [rmse(e[parameter, s, f"{kind}, ℓ = {ell:g}"], VALUES[parameter]) for ell in LENGTHSCALES]
@@ -187,7 +187,7 @@ def _picture(lab: Lab, e: dict) -> Picture:
                 ylabel="RMSE",
                 title=f"Error of the {parameter} (thin: SM)",
             )
-            row[3].legend()
+            legend(row[3])
     return Picture(
         "bessel",
         "Symmetric Bessel, n = 500. Losses of one sample (cut at their 2 % and 98 % points), and errors over many.",

@@ -40,7 +40,7 @@ _STYLE = {
 
 @contextmanager
 def drawing(
-    directory: Path, name: str, columns: int, rows: int = 1, *, width: float = 2.5, height: float = 2.3
+    directory: Path, name: str, columns: int, rows: int = 1, *, width: float = 2.5, height: float = 2.8
 ) -> Iterator[Any]:
     """Axes to draw on, saved as name.png and name.svg in the end."""
     with matplotlib.rc_context(_STYLE):
@@ -55,6 +55,11 @@ def lines(ax: Any, x: np.ndarray, curves: dict[str, np.ndarray]) -> None:
     """Curves with names, each in a colour and style of its own."""
     for (name, y), (colour, style) in zip(curves.items(), LINES * 3, strict=False):
         ax.plot(x, y, color=colour, linestyle=style, label=name)
+
+
+def legend(ax: Any, columns: int = 1) -> None:
+    """A legend under the panel, where it hides nothing."""
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns)
 
 
 def unit(values: np.ndarray) -> np.ndarray:

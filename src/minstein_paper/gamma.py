@@ -9,7 +9,7 @@ import numpy as np
 import minstein as ms
 
 from .claim import Claim, Findings, Picture, Table, verdict
-from .figures import BLUE, ORANGE, drawing, lines, truth, unit
+from .figures import BLUE, ORANGE, drawing, legend, lines, truth, unit
 from .lab import Lab, estimate, landscape
 from .measured import mean, rmse
 
@@ -106,11 +106,11 @@ def _picture(lab: Lab, errors: dict) -> Picture:
             with jax.enable_x64(True):
                 x = np.asarray(sample(power, lab.key(), CORRUPTED))
             curves = {name: unit(landscape(METHODS[name], at, grid, x)) for name in names}
-            lines(ax, grid, {name: np.maximum(curve, 1e-6) for name, curve in curves.items()})
+            lines(ax, grid, {name: np.maximum(curve, 1e-8) for name, curve in curves.items()})
             truth(ax, 0.0)
             ax.set(xlabel="location θ₁", ylabel="loss, from 0 to 1", title=f"Loss, θ₂ = {power:g}")
-            ax.set(yscale="log" if power > 2 else "linear", ylim=(1e-6, 1) if power > 2 else (-0.02, 0.45))
-            ax.legend(loc="lower right" if power > 2 else "upper right")
+            ax.set(yscale="log" if power > 2 else "linear", ylim=(1e-8, 1) if power > 2 else (-0.02, 0.45))
+            legend(ax)
         ax = axes[0][3]
         for power, marker, colour in ((2.0, "o", BLUE), (5.0, "s", ORANGE)):
             for kind, style, first in (("DSM", "-", "SM"), ("DKSD", "--", "KSD")):
@@ -126,7 +126,7 @@ def _picture(lab: Lab, errors: dict) -> Picture:
                     label=f"{kind}, θ₂ = {power:g}",
                 )
         ax.set(xlabel="α (0: no diffusion)", ylabel="mean absolute error", title="80 of 300 points at 8")
-        ax.legend()
+        legend(ax)
     return Picture(
         "gamma", "Generalised gamma, n = 300, 80 observations at 8. Losses of one sample, and errors over many."
     )

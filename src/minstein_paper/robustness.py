@@ -9,7 +9,7 @@ import numpy as np
 import minstein as ms
 
 from .claim import Claim, Findings, Picture, Table, Verdict, verdict
-from .figures import LINES, drawing
+from .figures import LINES, drawing, legend
 from .lab import Lab, estimate
 from .measured import mean
 
@@ -138,5 +138,5 @@ def _picture(lab: Lab, errors: dict) -> Picture:
                     label=method,
                 )
             ax.set(xlabel="position z of the 80 observations", ylabel="mean l₁ error", yscale="log", title=name)
-            ax.legend()
+            legend(ax)
     return Picture("robustness", "Location under corruption, n = 500, scale known.")

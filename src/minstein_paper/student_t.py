@@ -11,7 +11,7 @@ from scipy.stats import t as student
 import minstein as ms
 
 from .claim import Claim, Findings, Picture, Table, verdict
-from .figures import bars, drawing, lines, truth, unit
+from .figures import bars, drawing, legend, lines, truth, unit
 from .lab import Lab, estimate, landscape, lowest
 from .measured import Measured, mean, ratio, rmse, share
 
@@ -226,8 +226,7 @@ def _picture(lab: Lab, estimates: dict[str, dict[str, np.ndarray]]) -> Picture:
             truth(ax, VALUES[parameter])
             symbol = "θ₁" if parameter == "location" else "θ₂"
             ax.set(xlabel=f"{parameter} {symbol}", ylabel="loss, from 0 to 1", title=f"Loss, one sample, {parameter}")
-            ax.set_ylim(-0.02, 1.6)
-            ax.legend(loc="upper left", ncols=1)
+            legend(ax, 2)
         for ax, (parameter, e) in zip(axes[1], estimates.items(), strict=True):
             errors = [rmse(v, VALUES[parameter]) for v in e.values()]
             bars(ax, list(e), [m.value for m in errors], [m.error for m in errors], BOUNDS[parameter])

@@ -9,7 +9,7 @@ import numpy as np
 import minstein as ms
 
 from .claim import Claim, Findings, Picture, Table, verdict
-from .figures import BLUE, ORANGE, drawing, lines
+from .figures import BLUE, ORANGE, drawing, legend, lines
 from .lab import Lab, estimate
 from .measured import Measured, mean, rmse, share
 
@@ -225,23 +225,23 @@ def _picture(lab: Lab, rates, influence, limit, cost) -> Picture:
         lines(a, np.array(SIZES), {name: np.array(v) for name, v in rates.items()})
         a.plot(SIZES, np.sqrt(EXACT / np.array(SIZES)), color="0.6", linewidth=0.8, label="theory, KSD")
         a.set(xscale="log", yscale="log", xlabel="n", ylabel="RMSE", title="Consistency")
-        a.legend()
+        legend(a)
         z, found, moved = influence
         for name, colour in (("KSD", BLUE), ("SM", ORANGE)):
             b.plot(z, found[name], color=colour, label=f"{name}, formula")
             b.plot(z, moved[name], "o", color=colour, markersize=3, label=f"{name}, refitted")
         b.set(xlabel="position z", ylabel="influence", title="Influence functions")
-        b.legend()
+        legend(b)
         gammas, gaps = limit
         c.loglog(gammas, gaps, "o-", color=BLUE, label="1 − DKSD/DSM")
         c.loglog(gammas, gaps[0] * (gammas / gammas[0]) ** 2, color="0.6", linewidth=0.8, label="γ²")
         c.set(xlabel="γ", ylabel="relative gap", title="DSM as a limit of DKSD")
-        c.legend()
+        legend(c)
         sizes, seconds = cost
         lines(d, np.array(sizes), {name: np.array(v) for name, v in seconds.items()})
         n = np.array(sizes, float)
         for v, power in zip(seconds.values(), (2, 1), strict=True):
             d.plot(n, v[-1] * (n / n[-1]) ** power, color="0.6", linewidth=0.8)
         d.set(xscale="log", yscale="log", xlabel="n", ylabel="seconds", title="Cost (grey: n², n)")
-        d.legend()
+        legend(d)
     return Picture("theory", "Consistency, influence functions, the limit of DKSD, and the cost of one evaluation.")
