@@ -35,6 +35,8 @@ def reported(debug: bool) -> Iterator[None]:
 
 def _told(reason: BaseException) -> tuple[str, str, int]:
     match reason:
+        case KeyboardInterrupt(args=(str(text),)):
+            return "Interrupted", text, INTERRUPTED
         case KeyboardInterrupt():
             return "Interrupted", "nothing was written.", INTERRUPTED
         case MemoryError():

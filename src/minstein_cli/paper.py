@@ -17,7 +17,10 @@ def run(experiment: str, out: Path, *, full: bool, seed: int, quiet: bool) -> No
     from minstein_paper.run import reproduce
 
     names = NAMES if experiment == "all" else (experiment,)
-    found = reproduce(names, out, full=full, seed=seed, progress=False if quiet else None)
+    try:
+        found = reproduce(names, out, full=full, seed=seed, progress=False if quiet else None)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{out} keeps what was finished; the same command goes on from there.") from None
     claims = [claim for findings in found.values() for claim in findings.claims]
     if claims:
         screen.listing(("claim", "measured", "verdict"), [(c.name, c.measured, str(c.verdict)) for c in claims])
