@@ -96,7 +96,12 @@ def test_monte_carlo_errors():
     rng = np.random.default_rng(0)
     a = rng.standard_normal((4000, 100))
     b = 0.8 * a + 0.6 * rng.standard_normal((4000, 100))
-    for statistic in (lambda a, b: mean(a), lambda a, b: rmse(a, 0.0), lambda a, b: ratio(a, b, 0.0), lambda a, b: share(a > 1)):
+    for statistic in (
+        lambda a, b: mean(a),
+        lambda a, b: rmse(a, 0.0),
+        lambda a, b: ratio(a, b, 0.0),
+        lambda a, b: share(a > 1),
+    ):
         values = np.array([statistic(*pair) for pair in zip(a, b, strict=True)])
         assert values[:, 1].mean() == pytest.approx(values[:, 0].std(), rel=0.06)
 

@@ -108,6 +108,10 @@ def run(lab: Lab) -> Findings:
     )
 
 
+def _numbers(parameter: str, v: np.ndarray) -> tuple[Measured, ...]:
+    return mean(v), Measured(float(np.median(v))), rmse(v, VALUES[parameter]), _at_edge(parameter, v)
+
+
 def _at_edge(parameter: str, values: np.ndarray) -> Measured:
     grid = GRIDS[parameter]
     return share((values <= grid[0]) | (values >= grid[-1]))
