@@ -84,23 +84,12 @@ def run(lab: Lab) -> Findings:
                     e[parameter, s, f"{kind}, ℓ = {ell:g}"] = found
     e = {key: np.clip(rows[:, 0], *GRIDS[key[0]][[0, -1]]) for key, rows in e.items()}
     rows = [
-        (
-            parameter,
-            f"{s:g}",
-            name,
-            len(v),
-            str(mean(v)),
-            f"{np.median(v):.3f}",
-            str(rmse(v, VALUES[parameter])),
-            str(_at_edge(parameter, v)),
-        )
-        for (parameter, s, name), v in e.items()
+        (parameter, f"{s:g}", name, len(v), *map(str, _numbers(parameter, v))) for (parameter, s, name), v in e.items()
     ]
     columns = ("parameter", "s", "method", "samples", "mean", "median", "RMSE", "at the edge")
     return Findings(
         f"θ* = (0, 1), n = {N}, d = 1; Gaussian kernel exp(−r²/2ℓ²). SM is minimised over a grid; KSD is searched "
-        "from the "
-        "median, because its U-statistic has spikes without bound at observations when s < 1; what leaves [−2, 2], or "
+        "from the median, because its U-statistic has spikes without bound at observations when s < 1; what leaves [−2, 2], or "
         "[0.2, 5], is put at the edge.",
         _claims(e),
         (Table("bessel", "Symmetric Bessel", columns, tuple(rows)),),

@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from minstein.files import replacing
 
@@ -24,7 +25,7 @@ BLACK, ORANGE, BLUE, GREEN, PINK, SKY, YELLOW = (
 
 LINES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (PINK, ":"), (BLACK, (0, (5, 1, 1, 1, 1, 1))), (SKY, (0, (1, 1))))
 
-_STYLE = {
+_STYLE: Any = {
     "font.size": 8,
     "axes.titlesize": 8.5,
     "axes.spines.top": False,
@@ -46,9 +47,9 @@ def drawing(
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
         yield figure.subplots(rows, columns, squeeze=False)
-        for kind, options in (("png", {"dpi": 200}), ("svg", {"metadata": {"Date": None}})):
+        for kind, metadata in (("png", None), ("svg", {"Date": None})):
             with replacing(directory / f"{name}.{kind}") as file:
-                figure.savefig(file, format=kind, **options)
+                figure.savefig(file, format=kind, dpi=200, metadata=metadata)
 
 
 def lines(ax: Any, x: np.ndarray, curves: dict[str, np.ndarray]) -> None:
@@ -60,6 +61,12 @@ def lines(ax: Any, x: np.ndarray, curves: dict[str, np.ndarray]) -> None:
 def legend(ax: Any, columns: int = 1) -> None:
     """A legend under the panel, where it hides nothing."""
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns)
+
+
+def ticks(ax: Any, values: np.ndarray) -> None:
+    """A tick at each value of a logarithmic axis, in plain numbers, and none between."""
+    ax.set_xticks(values, [f"{value:g}" for value in values], minor=False)
+    ax.xaxis.set_minor_locator(NullLocator())
 
 
 def unit(values: np.ndarray) -> np.ndarray:

@@ -39,10 +39,10 @@ class Lab:
         """Rows one(key) of a function that JAX cannot compile."""
         return self._stored(label, lambda keys: np.stack([one(key) for key in keys]), full if self.full else quick)
 
-    def key(self, i: int = 0) -> Any:
+    def key(self, i: Any = 0) -> Any:
         return jax.random.fold_in(jax.random.key(self.seed), i)
 
-    def effort(self, quick: int, full: int) -> int:
+    def effort(self, quick: Any, full: Any) -> Any:
         return full if self.full else quick
 
     def _stored(self, label: str, run: Callable, wanted: int) -> np.ndarray:
@@ -93,7 +93,7 @@ def _landscape(discrepancy: Any, at: Callable, grid: Any, x: Any) -> Any:
     return losses(discrepancy, at, grid, x)
 
 
-def landscape(discrepancy: Any, at: Callable, grid: np.ndarray, x: np.ndarray) -> np.ndarray:
+def landscape(discrepancy: Any, at: Callable, grid: np.ndarray, x: Any) -> np.ndarray:
     """`losses`, compiled, in double precision."""
     with jax.enable_x64(True):
         return np.asarray(_landscape(discrepancy, at, jnp.asarray(grid), jnp.asarray(x)))

@@ -21,8 +21,8 @@ RECORDS = {"RSGD": (20, 5), "SGD": (20, 50)}
 KSD = ms.KSD(ms.kernels.IMQ(1.0))
 log_density = lambda theta, x: -(DF + 1) / 2 * jnp.log1p(((x[0] - theta[0]) / theta[1]) ** 2 / DF)
 SOLVERS = {
-    "RSGD": lambda step, steps: ms.RiemannianSGD(step, steps=steps, batch=BATCH),
-    "SGD": lambda step, steps: ms.SGD(optax.sgd(step), steps=steps, batch=BATCH),
+    "RSGD": lambda step, steps: ms.RiemannianSGD(step=step, steps=steps, batch=BATCH),
+    "SGD": lambda step, steps: ms.SGD(optimiser=optax.sgd(step), steps=steps, batch=BATCH),
 }
 
 
@@ -33,7 +33,7 @@ def walk(kind: str):
     def one(given, key):
         step, start = given
         data_key, walk_key = jax.random.split(key)
-        x = ms.models.StudentT(*TRUTH, DF).sample(data_key, N)
+        x = ms.models.StudentT(TRUTH[0], TRUTH[1], DF).sample(data_key, N)
 
         def further(theta, key):
             model = ms.models.from_log_density(log_density, theta)

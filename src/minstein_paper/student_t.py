@@ -137,7 +137,7 @@ def likelihood(parameter: str):
 
 def _table(parameter: str, estimates: dict[str, np.ndarray]) -> Table:
     grid, value = GRIDS[parameter], VALUES[parameter]
-    rows = [
+    rows: list[tuple] = [
         (name, len(v), str(mean(v)), str(rmse(v, value)), str(share((v <= grid[0]) | (v >= grid[-1]))))
         for name, v in estimates.items()
     ]
@@ -183,7 +183,10 @@ def _bent(lab: Lab) -> dict[str, Measured]:
     names = {**METHODS["location"], **PRINTED["location"]}
     shown = ("SM", "KSD, c = 1", "DKSD, m = 1 + u², as printed")
     samples = [TRUTH.sample(lab.key(i), N) for i in range(lab.effort(10, 50))]
-    return {name: mean([bends(landscape(names[name], AT["location"], inner, x)) for x in samples]) for name in shown}
+    return {
+        name: mean(np.array([bends(landscape(names[name], AT["location"], inner, x)) for x in samples]))
+        for name in shown
+    }
 
 
 def _scale_claims(e: dict[str, np.ndarray]) -> tuple[Claim, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 import minstein as ms
 
 from .claim import Claim, Findings, Picture, Table, verdict
-from .figures import BLUE, ORANGE, drawing, legend, lines
+from .figures import BLUE, ORANGE, drawing, legend, lines, ticks
 from .lab import Lab, estimate
 from .measured import Measured, mean, rmse, share
 
@@ -74,7 +74,7 @@ def _slope(samples: list[np.ndarray]) -> Measured:
 def _coverage(lab: Lab) -> tuple[Claim, ...]:
     def one(discrepancy, key):
         fit = ms.fit(LOCATION, NORMAL.sample(key, COVERED), discrepancy, throw=False)
-        return jnp.concatenate([fit.theta, jnp.sqrt(jnp.diagonal(fit.cov))])
+        return jnp.concatenate([fit.theta, jnp.sqrt(jnp.diagonal(fit.cov_params()))])
 
     inside = {}
     for name, discrepancy in {"KSD": KSD, "DSM": DSM}.items():
@@ -225,6 +225,7 @@ def _picture(lab: Lab, rates, influence, limit, cost) -> Picture:
         lines(a, np.array(SIZES), {name: np.array(v) for name, v in rates.items()})
         a.plot(SIZES, np.sqrt(EXACT / np.array(SIZES)), color="0.6", linewidth=0.8, label="theory, KSD")
         a.set(xscale="log", yscale="log", xlabel="n", ylabel="RMSE", title="Consistency")
+        ticks(a, np.array(SIZES))
         legend(a)
         z, found, moved = influence
         for name, colour in (("KSD", BLUE), ("SM", ORANGE)):
@@ -233,9 +234,10 @@ def _picture(lab: Lab, rates, influence, limit, cost) -> Picture:
         b.set(xlabel="position z", ylabel="influence", title="Influence functions")
         legend(b)
         gammas, gaps = limit
-        c.loglog(gammas, gaps, "o-", color=BLUE, label="1 − DKSD/DSM")
+        c.loglog(gammas, gaps, "o-", color=BLUE, markersize=3, label="1 − DKSD/DSM")
         c.loglog(gammas, gaps[0] * (gammas / gammas[0]) ** 2, color="0.6", linewidth=0.8, label="γ²")
         c.set(xlabel="γ", ylabel="relative gap", title="DSM as a limit of DKSD")
+        ticks(c, gammas)
         legend(c)
         sizes, seconds = cost
         lines(d, np.array(sizes), {name: np.array(v) for name, v in seconds.items()})
@@ -243,5 +245,6 @@ def _picture(lab: Lab, rates, influence, limit, cost) -> Picture:
         for v, power in zip(seconds.values(), (2, 1), strict=True):
             d.plot(n, v[-1] * (n / n[-1]) ** power, color="0.6", linewidth=0.8)
         d.set(xscale="log", yscale="log", xlabel="n", ylabel="seconds", title="Cost (grey: n², n)")
+        ticks(d, n)
         legend(d)
     return Picture("theory", "Consistency, influence functions, the limit of DKSD, and the cost of one evaluation.")
