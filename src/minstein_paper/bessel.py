@@ -89,8 +89,8 @@ def run(lab: Lab) -> Findings:
     columns = ("parameter", "s", "method", "samples", "mean", "median", "RMSE", "at the edge")
     return Findings(
         f"θ* = (0, 1), n = {N}, d = 1; Gaussian kernel exp(−r²/2ℓ²). SM is minimised over a grid; KSD is searched "
-        "from the median, because its U-statistic has spikes without bound at observations when s < 1; what leaves [−2, 2], or "
-        "[0.2, 5], is put at the edge.",
+        "from the median, because its U-statistic has spikes without bound at observations when s < 1; what leaves "
+        "[−2, 2], or [0.2, 5], is put at the edge.",
         _claims(e),
         (Table("bessel", "Symmetric Bessel", columns, tuple(rows)),),
         (_picture(lab, e),),

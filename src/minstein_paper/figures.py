@@ -58,9 +58,9 @@ def lines(ax: Any, x: np.ndarray, curves: dict[str, np.ndarray]) -> None:
         ax.plot(x, y, color=colour, linestyle=style, label=name)
 
 
-def legend(ax: Any, columns: int = 1) -> None:
+def legend(ax: Any) -> None:
     """A legend under the panel, where it hides nothing."""
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=columns)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24))
 
 
 def ticks(ax: Any, values: np.ndarray) -> None:

@@ -229,7 +229,7 @@ def _picture(lab: Lab, estimates: dict[str, dict[str, np.ndarray]]) -> Picture:
             truth(ax, VALUES[parameter])
             symbol = "θ₁" if parameter == "location" else "θ₂"
             ax.set(xlabel=f"{parameter} {symbol}", ylabel="loss, from 0 to 1", title=f"Loss, one sample, {parameter}")
-            legend(ax, 2)
+            legend(ax)
         for ax, (parameter, e) in zip(axes[1], estimates.items(), strict=True):
             errors = [rmse(v, VALUES[parameter]) for v in e.values()]
             bars(ax, list(e), [m.value for m in errors], [m.error for m in errors], BOUNDS[parameter])
