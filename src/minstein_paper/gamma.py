@@ -51,8 +51,8 @@ def run(lab: Lab) -> Findings:
                 rows.append((f"{power:g}", kind, name, len(v), str(mean(v)), str(rmse(v, 0.0))))
     table = Table("gamma", "Location, true value 0", ("θ₂", "data", "method", "samples", "mean", "RMSE"), tuple(rows))
     return Findings(
-        f"p ∝ exp(−|x−θ₁|^θ₂), with the absolute value that θ₂ = 5 needs; n = {N}, {CORRUPTED} of them set to {AT:g}; "
-        "m = 1/(1 + |x|^α); IMQ kernel, c = 1 (the paper names none).",
+        f"p ∝ exp(−|x−θ₁|^θ₂), with the absolute value that θ₂ = 5 needs; n = {N}, {CORRUPTED} of them set to "
+        f"{AT:g}; m = 1/(1 + |x|^α); IMQ kernel, c = 1 (the paper names none).",
         _claims(errors),
         (table,),
         (_picture(lab, errors),),

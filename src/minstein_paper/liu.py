@@ -93,8 +93,7 @@ def run(lab: Lab) -> Findings:
     columns = ("method", "samples", "mean", "RMSE", "median absolute error", "RMSE over KSD's")
     return Findings(
         "Liu et al.'s own slides have x₁x₂ with weight 0.6 and Σᵢ≥₃ x₁xᵢ with 0.2, in five dimensions; the paper "
-        "lost an "
-        "entry of ψ. With the weights the other way round the smallest eigenvalue of the precision is "
+        "lost an entry of ψ. With the weights the other way round the smallest eigenvalue of the precision is "
         f"{np.linalg.eigvalsh(SWAPPED)[0]:.3f}, and the model is no density; as used here it is "
         f"{np.linalg.eigvalsh(PRECISION)[0]:.3f}. Samples are exact, by rejection. n = {N}, θ* = {THETA:g}, IMQ "
         "kernel, c = 1.",
@@ -115,11 +114,9 @@ def _claims(e: dict[str, np.ndarray]) -> tuple[Claim, ...]:
             "liu: DKSD recovers θ",
             "DKSD with m = diag(1/(1+x)) recovers θ* = −1, whereas SM and KSD are less accurate.",
             f"as printed the median absolute error is {np.median(np.abs(printed - THETA)):.3g}, since m has a pole "
-            "at −1 and "
-            f"{100 * below:.1f} % of x₄ lie below it; with m = (1 + x²)^(−1/2) RMSE {rmse(smooth, THETA)}, "
-            f"{gains['SM']} of "
-            f"SM's and {gains['KSD']} of KSD's; with 1/(1 + |x|) {absolute} of KSD's; maximum likelihood "
-            f"{rmse(e['MLE'], THETA)}",
+            f"at −1 and {100 * below:.1f} % of x₄ lie below it; with m = (1 + x²)^(−1/2) RMSE "
+            f"{rmse(smooth, THETA)}, {gains['SM']} of SM's and {gains['KSD']} of KSD's; with 1/(1 + |x|) {absolute} "
+            f"of KSD's; maximum likelihood {rmse(e['MLE'], THETA)}",
             verdict(
                 bool(np.median(np.abs(printed - THETA)) < np.median(np.abs(e["KSD"] - THETA))),
                 otherwise=gains["SM"].below(1),

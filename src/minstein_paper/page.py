@@ -99,8 +99,7 @@ def _html(about: str, findings: Mapping[Experiment, Findings]) -> str:
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-        "img-src 'self' file:\">"
-        f"<title>{html.escape(TITLE)}</title><style>{_STYLE}</style>"
+        f"img-src 'self' file:\"><title>{html.escape(TITLE)}</title><style>{_STYLE}</style>"
     )
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}</body></html>\n'
 

@@ -74,11 +74,9 @@ def run(lab: Lab) -> Findings:
     ]
     columns = ("model", "method", "clean", *(f"z = {z:g}" for z in PLACES))
     return Findings(
-        f"n = {N}, {CORRUPTED} observations at z, mean l₁ error of the location in units of the scale. θ* = (0, "
-        "1), so that "
-        "m = 1/(1 + |x|) is centred on the data; efficient: m = 1 + u², held at a pilot fit. Student-t with ν = 5 "
-        "and IMQ "
-        "kernel c = 1, Bessel with s = 2 and Gaussian kernel ℓ = 1.",
+        f"n = {N}, {CORRUPTED} observations at z, mean l₁ error of the location in units of the scale. θ* = (0, 1), "
+        "so that m = 1/(1 + |x|) is centred on the data; efficient: m = 1 + u², held at a pilot fit. Student-t "
+        "with ν = 5 and IMQ kernel c = 1, Bessel with s = 2 and Gaussian kernel ℓ = 1.",
         _claims(errors),
         (Table("robustness", "Mean l₁ error of the location", columns, tuple(rows)),),
         (_picture(lab, errors),),
@@ -106,8 +104,8 @@ def _claims(errors: dict) -> tuple[Claim, ...]:
         Claim(
             "robustness: m as printed, data at 25",
             "So it is with m = 1/(1 + ‖x‖) on the Student-t of the main text, θ* = (25, 10).",
-            f"in units of the scale {told('Student-t', OFF_CENTRE)}; but on clean data {off} against {middling} with m "
-            "centred on the data",
+            f"in units of the scale {told('Student-t', OFF_CENTRE)}; but on clean data {off} against {middling} "
+            "with m centred on the data",
             verdict(
                 bounded("Student-t", OFF_CENTRE) and off.below(1.5 * middling.value),
                 otherwise=bounded("Student-t", OFF_CENTRE),

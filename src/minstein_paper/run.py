@@ -101,7 +101,6 @@ def _about(seed: int, full: bool) -> str:
     effort = "--full" if full else "--quick: few replications, so that the Monte-Carlo errors are large"
     return (
         "Every numerical experiment of the paper (Barp, Briol, Duncan, Girolami and Mackey, NeurIPS 2019), run "
-        "through the "
-        f"public interface of minstein {__version__}. Seed {seed}, {effort}. A claim that one number is smaller than "
-        "another is accepted where they differ by two Monte-Carlo standard errors."
+        f"through the public interface of minstein {__version__}. Seed {seed}, {effort}. A claim that one number is "
+        "smaller than another is accepted where they differ by two Monte-Carlo standard errors."
     )

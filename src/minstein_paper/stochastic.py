@@ -64,11 +64,8 @@ def run(lab: Lab) -> Findings:
     columns = ("method", "step", "start", "arrived", "median iterations")
     return Findings(
         f"KSD, IMQ kernel with c = 1, n = {N}, minibatches of {BATCH}, both parameters at once, constant steps. "
-        "Arrived: "
-        "within 2 (a fifth of the scale) of the truth in both; looked at every 5 iterations of 100 (Riemannian) "
-        "or every 50 "
-        "of 1000. The Riemannian walk settles a little below the true scale, because a minibatch decides on both the gradient and "
-        "the metric.",
+        "Arrived: within 2 (a fifth of the scale) of the truth in both; looked at every 5 iterations of 100 "
+        "(Riemannian) or every 50 of 1000.",
         _claims(reached),
         (Table("stochastic", "Iterations until the truth is near", columns, tuple(rows)),),
         (_picture(lab, walks),),

@@ -99,10 +99,8 @@ def run(lab: Lab) -> Findings:
     tables = tuple(_table(parameter, estimates[parameter]) for parameter in VALUES)
     return Findings(
         f"ν = {DF:g}, θ* = ({LOC:g}, {SCALE:g}), n = {N}, IMQ kernel (c² + r²)^(−1/2). Three readings: as printed "
-        "(c = 1, m "
-        "moves with θ, U-statistic, lowest point of a box); m held at a pilot fit, which changes nothing to first "
-        "order; a "
-        "kernel at the scale of the data, c = 10.",
+        "(c = 1, m moves with θ, U-statistic, lowest point of a box); m held at a pilot fit, which changes nothing "
+        "to first order; a kernel at the scale of the data, c = 10.",
         (*_location_claims(lab, estimates["location"]), *_scale_claims(estimates["scale"])),
         tables,
         (_picture(lab, estimates),),
@@ -162,15 +160,15 @@ def _location_claims(lab: Lab, e: dict[str, np.ndarray]) -> tuple[Claim, ...]:
         Claim(
             "student-t location: far from convex",
             "Their loss functions are far from convex.",
-            f"the loss bends down on {bent['SM']} (SM) and {bent['KSD, c = 1']} (KSD) of [−25, 75], "
-            f"and on {bent['DKSD, m = 1 + u², as printed']} for DKSD as printed",
+            f"the loss bends down on {bent['SM']} (SM) and {bent['KSD, c = 1']} (KSD) of [−25, 75], and on "
+            f"{bent['DKSD, m = 1 + u², as printed']} for DKSD as printed",
             verdict(all(bent[name].above(0.5) for name in ("SM", "KSD, c = 1"))),
         ),
         Claim(
             "student-t location: DKSD accurate",
             "DKSD with m = 1 + ‖x−θ₁‖²/θ₂² estimates θ₁ very accurately.",
-            f"RMSE {rmse(printed, LOC)} as printed; {rmse(kept, LOC)} with m held at a pilot fit, {gains[0]} of KSD's; "
-            f"{rmse(tuned, LOC)} with u²/ν, m held and c = 10, {gains[1]} of KSD's",
+            f"RMSE {rmse(printed, LOC)} as printed; {rmse(kept, LOC)} with m held at a pilot fit, {gains[0]} of "
+            f"KSD's; {rmse(tuned, LOC)} with u²/ν, m held and c = 10, {gains[1]} of KSD's",
             verdict(rmse(printed, LOC).below(ksd.value), otherwise=any(gain.below(1) for gain in gains)),
         ),
     )
@@ -206,9 +204,8 @@ def _scale_claims(e: dict[str, np.ndarray]) -> tuple[Claim, ...]:
         Claim(
             "student-t scale: DKSD",
             "DKSD with m = u(1 + u²/ν) provides significant further gains.",
-            f"as printed RMSE {printed}, and {edge} of the minima at the edge of [1, 60], because the loss tends "
-            "to 0 as "
-            f"θ₂ → ∞; with m held RMSE {kept}, {gains[0]} of NNSM's, {gains[1]} of NNKSD's and {plain} of SM's",
+            f"as printed RMSE {printed}, and {edge} of the minima at the edge of [1, 60], because the loss tends to "
+            f"0 as θ₂ → ∞; with m held RMSE {kept}, {gains[0]} of NNSM's, {gains[1]} of NNKSD's and {plain} of SM's",
             verdict(printed.below(rmse(e["SM"], SCALE).value), otherwise=all(gain.below(1) for gain in gains)),
         ),
     )

@@ -115,8 +115,8 @@ def _influence(lab: Lab) -> tuple:
             "theory: influence function",
             "The influence functions are +g⁻¹∫∇k⁰ and +g⁻¹s.",
             f"at z = 2, an added observation moves KSD by {moved['KSD'][at]:.3f}/n and SM by "
-            f"{moved['SM'][at]:.3f}/n; with the "
-            f"minus sign the formulas give {found['KSD'][at]:.3f} and {found['SM'][at]:.3f}, as printed the opposite",
+            f"{moved['SM'][at]:.3f}/n; with the minus sign the formulas give {found['KSD'][at]:.3f} and "
+            f"{found['SM'][at]:.3f}, as printed the opposite",
             verdict(False, otherwise=gap < 0.05),
         ),
         Claim(
