@@ -175,6 +175,7 @@ def test_u_statistic_is_unbiased_at_the_truth():
     assert abs(values.mean()) < 4 * values.std() / np.sqrt(len(values))
 
 
+@pytest.mark.slow
 def test_hessian_is_twice_the_information_at_the_truth():
     """At the truth H → 2g, whether m moves with θ or not; the tolerance is Monte-Carlo error over replications."""
     model = ms.models.StudentT(0.0, 1.0, 5.0)

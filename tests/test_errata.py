@@ -141,6 +141,7 @@ class TestE9E10:
             np.testing.assert_allclose(self.expansion(lambda x, y: self.kernel(x, y).T), exact, rtol=1e-12)
             assert abs(self.expansion(self.kernel) / exact - 1) > 0.05
 
+    @pytest.mark.slow
     def test_discrepancy_with_such_a_kernel(self):
         """On two observations the U-statistic is k⁰ itself, symmetric because K(y, x) = K(x, y)ᵀ."""
         with jax.enable_x64(True):
@@ -150,6 +151,7 @@ class TestE9E10:
             np.testing.assert_allclose(loss, exact, rtol=1e-12)
 
     @pytest.mark.parametrize("transposed", [True, False])
+    @pytest.mark.slow
     def test_product_of_scalar_and_matrix(self, transposed):
         """E10: with A = m(x) K₀ m(y)ᵀ and a scalar g, K = K₀ g, the terms with ∇_y log p and ∇_x log p take Aᵀ."""
         with jax.enable_x64(True):
@@ -186,6 +188,7 @@ class TestE11:
         draws = np.random.default_rng(p).standard_normal((samples, n))
         return np.array([np.linalg.eigvalsh(ms.quadratic(ksd, family, x).A)[0] for x in draws])
 
+    @pytest.mark.slow
     def test_definiteness(self):
         assert np.all(self.smallest(5, 50, unbiased=True) < 0)
         assert np.all(self.smallest(5, 50, unbiased=False) > -1e-14)

@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+import jax
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -86,3 +87,18 @@ def test_rings(tmp_path):
     far = np.abs(plain - q).sum() * cell / 2  # a Gaussian's distance to the truth: what a fit that learnt nothing has
     assert module.main(tmp_path, steps=1500) < far / 2
     assert (tmp_path / "rings.png").stat().st_size > 10_000
+
+
+def test_ising(tmp_path):
+    """On a smaller grid: each within four standard errors of the truth, all closer to each other than to it."""
+    module = example("ising")
+    model = module.truth(4)
+    found = module.fits(model, model.sample(jax.random.key(0), 1000))
+    reference = found["Pseudo-likelihood"][0]
+    error = np.array(list(reference.bse.values()))
+    for name, (fit, _) in found.items():
+        gap = np.abs(fit.theta - model.coupling)
+        own = error if fit.cov is None else np.array(list(fit.bse.values()))
+        assert (gap < 4 * own).all(), name
+        assert name == "Discrete KSD" or module.rms(fit.theta - reference.theta) < module.rms(error), name
+    assert module.main(tmp_path, side=3, n=200).stat().st_size > 10_000

@@ -38,6 +38,7 @@ class TestIntervals:
         exact = stats.ttest_1samp(x, 0).confidence_interval(0.95)
         np.testing.assert_allclose(fit.conf_int()["loc"], exact, rtol=1e-9)
 
+    @pytest.mark.slow
     def test_weights_stay_between_zero_and_one(self):
         def log_p(p, x):
             return jnp.log(p[0] * jnp.exp(-((x[0] - 1) ** 2) / 2) + p[1] * jnp.exp(-((x[0] + 1) ** 2) / 2))
@@ -148,7 +149,7 @@ class TestInfluence:
         np.testing.assert_allclose(ms.influence(fit, x, z)[:, 0], z - x.mean(), rtol=1e-9)
         np.testing.assert_allclose(ms.influence(fit, x)[:, 0], x - x.mean(), rtol=1e-9)
 
-    @pytest.mark.parametrize("unbiased", [True, False])
+    @pytest.mark.parametrize("unbiased", [pytest.param(True, marks=pytest.mark.slow), False])
     def test_ksd_of_a_normal_location(self, unbiased):
         """z((u+2)/(u+1))^(3/2) exp(−z²/2(u+1)) with u = ℓ² = 1: bounded, unlike that of score matching."""
         ksd = ms.KSD(ms.kernels.Gaussian(1.0), unbiased=unbiased)
@@ -158,6 +159,7 @@ class TestInfluence:
         np.testing.assert_allclose(ms.influence(fit, NORMAL_SCORES, z)[:, 0], exact, atol=0.01)
         assert abs(ms.influence(fit, NORMAL_SCORES, np.array([1.5]))[0, 0] - 1.570137) < 0.01
 
+    @pytest.mark.slow
     def test_in_the_population(self):
         """Draws from the model instead of data: the closed form to Monte-Carlo error, which is 1/√draws."""
         fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), NORMAL_SCORES, ms.KSD(ms.kernels.Gaussian(1.0)))
@@ -167,6 +169,7 @@ class TestInfluence:
         with pytest.raises(ValueError, match=r"key=jax.random.key\(0\)"):
             ms.influence(fit, None, z)
 
+    @pytest.mark.slow
     def test_contaminating_and_refitting(self):
         """One more observation among n moves the estimate by influence/n, up to terms in 1/n²."""
         x, ksd = T5.sample(jax.random.key(2), 250), ms.KSD(ms.kernels.IMQ(10.0), unbiased=False)
@@ -177,6 +180,7 @@ class TestInfluence:
             size = np.sqrt(np.diag(fit.cov)) / np.sqrt(250)
             np.testing.assert_allclose((moved.theta - fit.theta) / size, expected / size, atol=0.05)
 
+    @pytest.mark.slow
     def test_leaving_one_out(self):
         x = T5.sample(jax.random.key(3), 50)
         ksd = ms.KSD(ms.kernels.IMQ(10.0))
@@ -212,6 +216,7 @@ class TestRobustness:
         np.testing.assert_allclose(found.rates["loc"], 1, atol=0.01)
         assert found.cluster_rate is None
 
+    @pytest.mark.slow
     def test_ksd_of_a_normal_location_is_bounded_but_minds_clusters(self):
         """The largest influence is at z = √(u+1); k⁰(z, z) = z² + 1 grows with the square."""
         x = NORMAL_SCORES[::2]
@@ -222,6 +227,7 @@ class TestRobustness:
         np.testing.assert_allclose(found.cluster_rate, 2, atol=0.01)
         assert "many in one place" in found.message
 
+    @pytest.mark.slow
     def test_sensitivity_over_a_box(self):
         """Score matching of a mean: |z − mean| at the farther corner. KSD: the maximum inside, or at the edge."""
         x = NORMAL_SCORES[::10]
@@ -236,6 +242,7 @@ class TestRobustness:
         with pytest.raises(ValueError, match="low must be below high"):
             ms.sensitivity(ksd, x, 2.0, 2.0)
 
+    @pytest.mark.slow
     def test_a_heavy_tailed_model_is_robust(self, fit):
         found = ms.robustness(fit, XT)
         assert found.bounded

@@ -138,7 +138,7 @@ REDUCIBLE = {
 }  # fmt: skip
 
 
-QUICK = ("matern", "elliptical, diagonal m", "low rank", "moving m")
+QUICK = ("elliptical, diagonal m",)
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,7 @@ def test_figures_are_whole_and_take_the_page_s_colours(text):
     assert "pyplot" not in text
 
 
+@pytest.mark.slow
 def test_the_same_arguments_give_the_same_page(fit, text):
     assert hostile_report(fit) == text
 
@@ -172,6 +173,24 @@ def test_no_standard_errors_where_none_were_asked_for():
     page = Page(ms.report(fit, X))
     assert "There are no standard errors: none were asked for" in page.text
     assert "std. error" not in page.cells
+
+
+def test_a_discrete_fit_has_influence_but_no_density():
+    """With one field, MPF of n spins of which k are up has exp(−2h) = (n − k)/k, and each row pulls by its sign."""
+    x = np.array([[1]] * 7 + [[-1]] * 3)
+    fit = ms.fit(ms.models.Ising(np.zeros(1), ms.fixed(np.zeros(0))), x)
+    np.testing.assert_allclose(fit.theta, np.log(7 / 3) / 2, rtol=1e-6)
+    page = Page(ms.report(fit, x, columns=["spin"]))
+    assert "by minimum probability flow" in page.text
+    assert "a discrete model may have none" in page.text
+    assert "The most influential observations" in page.text
+    assert "slope of the log-density" not in page.text
+    labels = [attrs["aria-label"] for tag, attrs in page.tags if tag == "svg"]
+    assert any("Each variable" in label for label in labels)
+    assert not any("histogram" in label for label in labels)
+    for draw in (ms.plot.density, ms.plot.influence):
+        with pytest.raises(TypeError, match=r"drawn over the reals, but the model lives on Finite\(values=\(-1"):
+            draw(fit, x)
 
 
 def test_what_does_not_belong_together_is_refused(fit):

@@ -94,6 +94,8 @@ def test_a_failed_fit_says_it_too():
     """The KSD of an exponential rate is proportional to the rate's square, whatever the data."""
     with pytest.raises(ms.NotConverged, match="boundary term"):
         ms.fit(PLAIN, POSITIVE, ms.KSD(K, unbiased=False))
+    failed = ms.fit(PLAIN, POSITIVE, ms.KSD(K, unbiased=False), throw=False)
+    assert any("boundary term" in note for note in failed.notes)
 
 
 def test_bounded():

@@ -37,6 +37,7 @@ def test_random_fits_keep_their_key(tmp_path):
     assert jax.random.key_data(again.key).tolist() == jax.random.key_data(jax.random.key(3)).tolist()
 
 
+@pytest.mark.slow
 def test_functions_are_given_back(tmp_path):
     m = lambda model, x: 1 + ((x[0] - model.loc) / model.scale) ** 2 / 5
     dksd = ms.DKSD(ms.kernels.IMQ(10.0), ms.diffusions.of_model(m))
@@ -51,6 +52,7 @@ def test_functions_are_given_back(tmp_path):
     assert full.discrepancy(full.model, X) == fit.discrepancy(fit.model, X)
 
 
+@pytest.mark.slow
 def test_a_module_of_the_user(tmp_path):
     network = eqx.nn.MLP(1, "scalar", 4, 1, key=jax.random.key(0))
     solver = ms.SGD(steps=3, batch=10)

@@ -30,4 +30,5 @@ CASES = {
     "recompile": Case("recompile"),
     "fit": Case("fitting"),
     "inference": Case("inference"),
+    "discrete": Case("discrete"),
 }

@@ -5,6 +5,7 @@ A value (a scale, a simplex, a covariance) has *coordinates*: the numbers a summ
 """
 
 import abc
+from functools import lru_cache
 
 import equinox as eqx
 import jax
@@ -54,6 +55,7 @@ _LOG_REACH = 25.0
 """A factor of 7e10."""
 
 
+@lru_cache(maxsize=64)
 def _entry_labels(shape: Shape) -> list[str]:
     return ["" if not shape else f"[{','.join(map(str, i))}]" for i in np.ndindex(shape)]
 

@@ -4,17 +4,25 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import chdtri
 
-from ._types import Array, namespace
+from ._types import Array, LogDensity, namespace
 from .diffusions import redescending
 from .discrepancies import DKSD
+from .discrepancy import AbstractDiscrepancy
+from .discrete import MPF
 from .kernels import IMQ, Elliptical
 from .models._family import median_and_mad
+from .spaces import space_of
 
 _MOST = 1000
 """Rows from which the median distance is taken at the most."""
 
 
-def default_discrepancy(x: Float[Array, "n d"]) -> DKSD:
+def default_discrepancy(model: LogDensity, x: Float[Array, "n d"]) -> AbstractDiscrepancy:
+    """KSD for continuous data, minimum probability flow for discrete ones."""
+    return MPF() if space_of(model).discrete else standardised_ksd(x)
+
+
+def standardised_ksd(x: Float[Array, "n d"]) -> DKSD:
     """KSD as a V-statistic on robustly standardised data, with an IMQ kernel whose c is their median distance.
 
     Coordinates are measured in units s of their scaled median absolute deviation, so that units of measurement do not

@@ -1,61 +1,30 @@
 """The discrepancies: DKSD and KSD, sums over pairs; DSM and SM, sums over points."""
 
-import abc
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Float
 
 from . import _fields, errors
-from ._text import as_call
-from ._types import Array, LogDensity, Scalar, is_traced
+from ._types import Array, LogDensity, Scalar
+from .affine import is_affine
 from .diagnose import explain
 from .diffusions import AbstractDiffusion, OfModel, as_diffusion
+from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise
 from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
-from .pairs import autodiff, pair_products, pair_sum
+from .pairs import autodiff, pair_fields, pair_products, pair_sum
 from .pairs.forms import Features
+from .pairs.stored import fits, store
 from .params import theta, unwrap, with_theta
-from .sample import Sample, read, run
+from .sample import Sample
+from .spaces import space_of
 
 
-class AbstractDiscrepancy(eqx.Module):
-    """How badly a model fits a sample, without the model's normaliser: `discrepancy(model, x)`."""
-
-    def __repr__(self) -> str:
-        return as_call(self)
-
-    def __call__(self, model: LogDensity, x: Any) -> Any:
-        """The loss at this model: a number (NumPy data), or a JAX scalar, differentiable in the model."""
-        x = read(x)
-        self.check(model, x)
-        loss = run(_loss, self, model, x)
-        if not is_traced(loss) and not np.isfinite(loss):
-            explain(self, model, x, float(loss))
-        return loss
-
-    @abc.abstractmethod
-    def check(self, model: LogDensity, x: Float[Array, "n d"]) -> None:
-        """Raise where this discrepancy is not defined on such data."""
-
-    @abc.abstractmethod
-    def loss(self, model: LogDensity, sample: Sample) -> Scalar:
-        """The loss at a model without marks."""
-
-    @abc.abstractmethod
-    def information(self, model: LogDensity, sample: Sample) -> Float[Array, "p p"]:
-        """The information tensor g, the metric on θ that the discrepancy induces; the Hessian at the truth is 2g."""
-
-
-def _loss(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> Scalar:
-    return discrepancy.loss(unwrap(model), sample)
-
-
-class DKSD(AbstractDiscrepancy):
+class DKSD(AbstractPairwise):
     """The diffusion kernel Stein discrepancy, squared: the mean of k⁰(xᵢ, xⱼ) over pairs of observations.
 
     `k⁰ = bₓᵀK bᵧ + bₓᵀ[∇ᵧK : mᵧ] + [mₓ : ∇ₓK]ᵀbᵧ + [mₓ : ∇ₓ∇ᵧK : mᵧ]` with b = mᵀ∇log p + ∇·m. As a U-statistic, the
@@ -84,19 +53,18 @@ class DKSD(AbstractDiscrepancy):
         self.diffusion = as_diffusion(diffusion)
         self.unbiased = bool(unbiased)
 
-    def check(self, model, x):
+    def ready(self, model, x):
+        _check_continuous(self, model)
         if self.unbiased and x.shape[0] < 2:
             raise errors.too_few(x.shape[0])
+        return self
 
     def loss(self, model, sample):
         check_kernel(self.kernel, sample.x[0])
-        terms = self.terms()
-        if terms is None:
+        if self.terms() is None:
             k0 = stein_kernel(model, self.diffusion, self.kernel)
             return autodiff.pair_sum(k0, sample, with_diagonal=not self.unbiased) / self.pairs(sample)
-        b, m = jax.vmap(lambda x: features(model, self.diffusion, x))(sample.x)
-        phi = Features(sample.zero_padding(b), sample.zero_padding(m))
-        return pair_sum(terms, sample, phi, diagonal=not self.unbiased) / self.pairs(sample)
+        return self.pair_sum(sample, self.features(model, sample), not self.unbiased) / self.pairs(sample)
 
     def information(self, model, sample):
         terms, t = self.terms(), score_tangents(model, self.diffusion, sample)
@@ -106,12 +74,54 @@ class DKSD(AbstractDiscrepancy):
         off, on = pair_products(terms, sample, Features(t, m))
         return (off if self.unbiased else off + on) / self.pairs(sample)
 
+    def explain(self, model, x, loss):
+        explain(self, model, x, loss)
+
+    @property
+    def irregular(self):
+        return None
+
+    @property
+    def kind(self):
+        return f"{type(self).__name__} as a {'U' if self.unbiased else 'V'}-statistic"
+
+    def facts(self):
+        return (("Kernel", repr(self.kernel)), ("Diffusion", repr(self.diffusion)))
+
+    def is_quadratic(self, model, d):
+        return is_affine(self.diffusion, model, d)
+
     def terms(self) -> tuple[Term, ...] | None:
         return self.kernel.terms()
 
-    def pairs(self, sample: Sample) -> Scalar:
-        """The number of pairs in the mean."""
-        return sample.size * (sample.size - 1 if self.unbiased else sample.size)
+    @property
+    def still(self):
+        return not isinstance(self.diffusion, OfModel)
+
+    def features(self, model, sample):
+        b, m = jax.vmap(lambda x: features(model, self.diffusion, x))(sample.x)
+        return Features(sample.zero_padding(b), sample.zero_padding(m))
+
+    def pair_sum(self, sample, phi, diagonal):
+        return pair_sum(self.terms() or (), sample, phi, diagonal=diagonal)
+
+    def pair_fields(self, sample, phis, *, once=False):
+        return pair_fields(self.terms() or (), sample, phis, still=self.still, once=once)
+
+    def stored(self, model, sample):
+        terms = self.terms()
+        if terms is None or not self.still or not fits(len(terms), sample):
+            return None
+        m = jax.vmap(lambda x: field_at(model, self.diffusion, x)(x))(sample.x)
+        return store(terms, sample, sample.zero_padding(m))
+
+    def as_v(self):
+        return DKSD(self.kernel, self.diffusion, unbiased=False)
+
+
+def _check_continuous(discrepancy: AbstractDiscrepancy, model: LogDensity) -> None:
+    if space_of(model).discrete:
+        raise errors.needs_continuous(type(discrepancy).__name__, space_of(model))
 
 
 def KSD(kernel: Any, *, unbiased: bool = True) -> DKSD:
@@ -124,7 +134,7 @@ def KSD(kernel: Any, *, unbiased: bool = True) -> DKSD:
     return DKSD(kernel, unbiased=unbiased)
 
 
-class DSM(AbstractDiscrepancy):
+class DSM(AbstractPointwise):
     """Diffusion score matching: the mean of ‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) over the observations.
 
     Up to a term without θ it is E‖mᵀ(∇log p − ∇log q)‖² for data from q. Non-negative score matching is
@@ -145,13 +155,11 @@ class DSM(AbstractDiscrepancy):
             raise errors.theta_dependent_dsm()
         self.divergence = Exact() if divergence is None else divergence
 
-    def check(self, model, x):
-        return None
+    def ready(self, model, x):
+        _check_continuous(self, model)
+        return self
 
-    def loss(self, model, sample):
-        return jnp.sum(sample.zero_padding(self.contributions(model, sample))) / sample.size
-
-    def contributions(self, model: LogDensity, sample: Sample) -> Float[Array, " N"]:
+    def contributions(self, model, sample):
         """‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) at each row, a block of rows at a time so that few Hessians are in memory."""
 
         @jax.checkpoint
@@ -168,9 +176,27 @@ class DSM(AbstractDiscrepancy):
             return jax.vmap(one)((jnp.arange(rows), sample.x))
         return jax.lax.map(one, (jnp.arange(rows), sample.x), batch_size=block)
 
-    def information(self, model, sample):
-        t = score_tangents(model, self.diffusion, sample)
-        return jnp.einsum("anr,bnr->ab", t, t) / sample.size
+    def residuals(self, model, sample):
+        """mᵀ∇log p at each row."""
+        m = lambda x: field_at(model, self.diffusion, x)(x)
+        return sample.zero_padding(jax.vmap(lambda x: _fields.transpose_apply(m(x), score(model, x)))(sample.x))
+
+    def explain(self, model, x, loss):
+        explain(self, model, x, loss)
+
+    @property
+    def irregular(self):
+        return None
+
+    @property
+    def kind(self):
+        return type(self).__name__
+
+    def facts(self):
+        return (("Diffusion", repr(self.diffusion)),)
+
+    def is_quadratic(self, model, d):
+        return is_affine(self.diffusion, model, d)
 
 
 def SM(*, divergence: AbstractDivergence | None = None) -> DSM:

@@ -68,6 +68,149 @@ def masked(count: int) -> ValueError:
     return ValueError(f"x is a masked array with {count} masked entries. Drop those rows: np.ma.compress_rows(x).")
 
 
+def not_in_alphabet(x: np.ndarray, bad: np.ndarray, values: tuple[float, ...]) -> ValueError:
+    letters = ", ".join(f"{v:g}" for v in values)
+    others = np.unique(x[bad])
+    shown = ", ".join(f"{v:g}" for v in others[:4]) + (", …" if len(others) > 4 else "")
+    do = ""
+    if set(np.unique(x)) <= {0.0, 1.0}:
+        do = " Write 2 * x - 1 for spins."
+    elif set(np.unique(x)) <= {-1.0, 1.0}:
+        do = " Write (x + 1) / 2 for zeros and ones."
+    elif len(others) > 20:
+        do = " These look like continuous data: use a model on the reals, or round them."
+    return ValueError(
+        f"x has values {shown} in {rows_text(np.asarray(bad.any(axis=1)))}, but the model lives on the alphabet "
+        f"{{{letters}}}.{do}"
+    )
+
+
+def not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
+    shown = ", ".join(f"{v:g}" for v in np.unique(x[bad])[:4])
+    return ValueError(
+        f"x has values {shown} in {rows_text(np.asarray(bad.any(axis=1)))}, but the model is one of counts 0, 1, 2, … "
+        "For measurements on a continuous scale use a model on the reals."
+    )
+
+
+def too_many_states(letters: int, d: int, most: int) -> ValueError:
+    return ValueError(f"{letters}^{d} states are too many to enumerate; at most {most} are.")
+
+
+def needs_continuous(name: str, space: Any) -> TypeError:
+    return TypeError(
+        f"{name} differentiates log p in x, but the model lives on {space!r}, where there is no derivative. "
+        "Use ms.MPF(), ms.PseudoLikelihood(), ms.DFD(), ms.DiscreteKSD() or ms.CD(kernel)."
+    )
+
+
+def needs_discrete(name: str, what: str, space: Any) -> TypeError:
+    return TypeError(
+        f"{name} needs a model on {what}, but this one lives on {space!r}. For continuous data use ms.KSD or ms.SM; "
+        "for a discrete model of your own say where it lives: ms.models.from_log_density(fn, params, "
+        "space=ms.spaces.BINARY), or an attribute `space`."
+    )
+
+
+def bad_neighbours(shape: tuple[int, ...], d: int) -> ValueError:
+    return ValueError(f"neighbours(x) must return states of shape (k, {d}) for one x of shape ({d},), got {shape}.")
+
+
+def asymmetric_neighbours(what: str) -> ValueError:
+    return ValueError(
+        f"The neighbourhood is not symmetric: {what}. Probability flows both ways along an edge, or the flow does not "
+        "vanish at the truth."
+    )
+
+
+def looks_up() -> TypeError:
+    return TypeError(
+        "MPF with form='kl' or 'l1' looks up which neighbours were observed, which jit, vmap and minibatches do not "
+        "allow. Use form='mean' there."
+    )
+
+
+def nothing_unobserved() -> ValueError:
+    return ValueError(
+        "Every neighbour of every observation was itself observed, so that MPF with form='kl', which counts the flow "
+        "to states that were not, is zero for every θ. Use form='mean'."
+    )
+
+
+def bad_log_density(bad: np.ndarray) -> ValueError:
+    return ValueError(
+        f"log p is not finite at {rows_text(bad)}. Usual causes: (a) a parameter out of its range: mark it with "
+        "ms.positive(...); (b) an observation to which the model gives no probability."
+    )
+
+
+def bad_ratio(value: float) -> ValueError:
+    return ValueError(
+        f"The discrepancy is {value} although log p is finite at every observation. Usual cause: a neighbouring state "
+        "that is far more probable than the observation, so that a ratio overflows: start nearer to the data."
+    )
+
+
+def no_sandwich_for_flow(form: str) -> str:
+    return (
+        f"No standard errors: MPF with form='{form}' depends on which neighbours were observed, so that it is no "
+        "mean of independent terms, as the sandwich needs. Use ms.bootstrap(fit, x, key), or form='mean'."
+    )
+
+
+def no_sandwich_for_chains() -> str:
+    return (
+        "No standard errors: contrastive divergence follows a random update, the gradient of no loss whose Hessian the "
+        "sandwich could use. Use ms.bootstrap(fit, x, key)."
+    )
+
+
+def no_transition(kernel: Any) -> TypeError:
+    return TypeError(
+        "A Markov kernel is one of ms.markov, made with its arguments, such as ms.markov.RandomWalk(0.5), or a "
+        f"function kernel(model, x, key) that returns the next point; got {kernel!r}."
+    )
+
+
+def bad_transition(shape: tuple[int, ...], d: int) -> ValueError:
+    return ValueError(f"The Markov kernel must return a point of shape ({d},) for a point of that shape, got {shape}.")
+
+
+def continuous_kernel(name: str, space: Any) -> TypeError:
+    return TypeError(
+        f"{name} moves on ℝᵈ, but the model lives on {space!r}. Use ms.markov.Gibbs() or ms.markov.SingleFlip()."
+    )
+
+
+def not_invariant(what: str, z: float) -> ValueError:
+    return ValueError(
+        f"The kernel does not leave the model invariant: draws from the model that take one step change {what}, by "
+        f"{z:.1f} standard errors. A Metropolis kernel needs the ratio of the model at both points and of the proposal "
+        "both ways; contrastive divergence with this kernel would not estimate the model's parameters."
+    )
+
+
+def never_moves(text: str) -> ValueError:
+    return ValueError(
+        f"{text} Take a smaller step, start the model nearer to the data, or use another kernel; a chain that stays "
+        "where it is says nothing about the model."
+    )
+
+
+def chains_need_steps(solver: str) -> TypeError:
+    return TypeError(
+        f"{solver} minimises a loss, and contrastive divergence has none, only a random update. "
+        "Use ms.RiemannianSGD, ms.SGD, or leave out solver=..."
+    )
+
+
+def bad_growth(value: float) -> ValueError:
+    return ValueError(
+        f"The contrastive divergence is {value}. Usual causes: (a) log p is not finite at an observation; "
+        "(b) a kernel that walks to where log p is not finite."
+    )
+
+
 def too_few(n: int) -> ValueError:
     return ValueError(
         f"A U-statistic of degree two needs at least 2 observations, got {n}. "
@@ -153,14 +296,14 @@ def no_gradient_in_data() -> TypeError:
     )
 
 
-def not_converged(fit: Any, hint: str = "") -> NotConverged:
+def not_converged(fit: Any) -> NotConverged:
     code = int(fit.status)
     kind = SingularInformation if code == status.SINGULAR else NotConverged
     where = ", ".join(f"{name} = {value:.6g}" for name, value in list(fit.params.items())[:8])
     return kind(
         f"{status.MEANING[code]} After {int(fit.steps)} steps: {where}, loss {float(fit.loss):.6g}. "
         f"Usual causes: {status.ADVICE[code]}. With throw=False you get this fit, without standard errors."
-        + (f" {hint}" if hint else ""),
+        + "".join(f" {note}" for note in fit.notes),
         fit,
     )
 
@@ -226,7 +369,9 @@ def newer_file(path: Any, version: int, by: Any) -> ValueError:
     return ValueError(f"{path} was written by a newer minstein ({by}, file version {version}). Update minstein.")
 
 
-def no_covariance() -> ValueError:
+def no_covariance(irregular: str | None) -> ValueError:
+    if irregular:
+        return ValueError(irregular)
     return ValueError("The fit was made with covariance=False, so it has no standard errors. Fit again without it.")
 
 
@@ -240,11 +385,10 @@ def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
 def boundary_term(edges: Any, x: np.ndarray) -> str:
     """For edges as `stein_class` finds them, and the data."""
     where = "; ".join([_edge_text(edge, x) for edge in edges[:3]] + ["…"] * (len(edges) > 3))
-    low, high = (sorted({edge.axis for edge in edges if edge.side == side}) for side in (-1, 1))
-    ends = [f"{name}=..." for name, axes in (("low", low), ("high", high)) if axes]
+    ends = [f"{name}=..." for name, side in (("low", -1), ("high", 1)) if any(edge.side == side for edge in edges)]
     return (
-        f"The Stein identity has a boundary term, so estimates are biased: {where}. A diffusion that vanishes at the "
-        f"edge of the support removes the term: diffusion=ms.diffusions.bounded({', '.join(ends)})."
+        f"The Stein identity has a boundary term, so estimates are biased: {where}. If that is where the support ends, "
+        f"a diffusion that vanishes there removes the term: diffusion=ms.diffusions.bounded({', '.join(ends)})."
     )
 
 
@@ -253,4 +397,4 @@ def _edge_text(edge: Any, x: np.ndarray) -> str:
     if np.isfinite(edge.at):
         return f"the support ends at {name} = {edge.at:.6g}, where neither the density nor the diffusion vanishes"
     far, end = ("−∞", x[:, edge.axis].min()) if edge.side < 0 else ("∞", x[:, edge.axis].max())
-    return f"log p does not fall as {name} → {far} (the data end at {end:.6g})"
+    return f"log p does not fall as {name} → {far} (the data end at {end:.6g}), so on the whole line it is no density"

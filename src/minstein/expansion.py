@@ -9,27 +9,32 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, PRNGKeyArray
 
 from . import errors, inference
 from ._types import Array, LogDensity, is_traced
-from .diagnose import explain
-from .discrepancies import DKSD, AbstractDiscrepancy
+from .discrepancies import DKSD
+from .discrepancy import AbstractDiscrepancy, keyed
+from .discrete_ksd import DiscreteKSD
 from .objective import AbstractObjective, objective
 from .operator import stein_kernel
+from .pairs.shifts import stein_pairs
 from .params import names, theta, unwrap
 from .sample import Sample, read, run
+from .spaces import space_of
 
 
-def value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> tuple[Any, Any]:
-    """The loss and its gradient in θ, for the price of the loss.
+def value_and_grad(
+    discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any, *, key: PRNGKeyArray | None = None
+) -> tuple[Any, Any]:
+    """The loss and its gradient in θ, for the price of the loss; for contrastive divergence its update, with a `key`.
 
     >>> x = np.array([0.0, 1.0, 3.0])
     >>> loss, gradient = ms.value_and_grad(ms.SM(), ms.models.Gaussian(0.0, ms.fixed(1.0)), x)
     >>> gradient.round(6)                                    # −2 times the mean
     array([-2.666667])
     """
-    return _evaluate(_value_and_grad, "gradient", discrepancy, model, x)
+    return _evaluate(_value_and_grad, "gradient", keyed(discrepancy, key), model, x)
 
 
 def hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
@@ -53,6 +58,8 @@ def sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any
     H is the Hessian of the loss, Σ the second moment of what each observation contributes to its gradient: ∂F for DSM,
     2/(n − 1) Σⱼ ∂k⁰(xᵢ, xⱼ) for DKSD. Away from a minimum it is algebra only.
     """
+    if discrepancy.irregular:
+        raise TypeError(discrepancy.irregular)
     return _evaluate(_sandwich, "covariance", discrepancy, model, x)[1]
 
 
@@ -86,22 +93,25 @@ def quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Qu
 
 def stein_matrix(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
     """The matrix k⁰(xᵢ, xⱼ), pair by pair by autodiff: for looking at few observations, not for sums over many."""
-    x = read(x)
+    x = read(x, space_of(model))
+    discrepancy = discrepancy.ready(model, x)
+    if isinstance(discrepancy, DiscreteKSD):
+        return run(_shift_matrix, discrepancy, model, x)[: x.shape[0], : x.shape[0]]
     if not isinstance(discrepancy, DKSD):
-        raise TypeError(f"Only DKSD and KSD have a Stein kernel, got {type(discrepancy).__name__}.")
+        raise TypeError(f"Only DKSD, KSD and DiscreteKSD have a Stein kernel, got {type(discrepancy).__name__}.")
     return run(_stein_matrix, discrepancy, model, x)[: x.shape[0], : x.shape[0]]
 
 
 def _evaluate(compute: Callable, what: str | None, discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
     """Run at the boundary; a loss, or else a named result, that is not finite raises an error that says why."""
-    x = read(x)
-    discrepancy.check(model, x)
+    x = read(x, space_of(model))
+    discrepancy = discrepancy.ready(model, x)
     if not names(model):
         raise errors.no_parameters()
     result = run(compute, discrepancy, model, x)
     if not is_traced(result):
         if not np.isfinite(result[0]):
-            explain(discrepancy, model, x, float(result[0]))
+            discrepancy.explain(model, x, float(result[0]))
         if what is not None and not all(np.isfinite(part).all() for part in jax.tree.leaves(result)):
             raise errors.bad_derivative(what)
     return result
@@ -140,3 +150,8 @@ def _quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Samp
 def _stein_matrix(discrepancy: DKSD, model: LogDensity, sample: Sample) -> Array:
     k0 = stein_kernel(unwrap(model), discrepancy.diffusion, discrepancy.kernel)
     return jax.vmap(lambda x: jax.vmap(lambda y: k0(x, y))(sample.x))(sample.x)
+
+
+def _shift_matrix(discrepancy: DiscreteKSD, model: LogDensity, sample: Sample) -> Array:
+    phi = discrepancy.features(unwrap(model), sample)
+    return stein_pairs(discrepancy.kernel, discrepancy.space, sample.x, phi)

@@ -13,17 +13,30 @@ from jaxtyping import Float, PRNGKeyArray
 from . import errors, status
 from ._types import Array, LogDensity, is_traced
 from .default import default_discrepancy
-from .diagnose import explain
 from .diffusions import OfModel, Pointwise
-from .discrepancies import DKSD, DSM, AbstractDiscrepancy
+from .discrepancies import DKSD, DSM
+from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, AbstractRandom, keyed
+from .discrete import DFD, MPF
+from .discrete_ksd import DiscreteKSD
 from .models._family import AbstractFamily
-from .objective import AbstractObjective, is_affine, objective
+from .objective import AbstractObjective, objective
 from .params import links, names, to_real, with_theta
 from .result import Fit
 from .sample import Sample, at_boundary, precision, read
 from .search import MANY, Outcome, searched
-from .solvers import LBFGS, AbstractSolver, ClosedForm, GaussNewton
+from .solvers import (
+    LBFGS,
+    SGD,
+    AbstractSolver,
+    AbstractStochastic,
+    ClosedForm,
+    DirectSearch,
+    GaussNewton,
+    RiemannianSGD,
+)
+from .spaces import space_of
 from .stein_class import stein_class
+from .tangents import WORK
 
 
 def fit(
@@ -43,10 +56,12 @@ def fit(
         model: log p_θ(x) up to a constant: a family of `ms.models`, or any callable pytree. Its values are a start.
         x: the sample, of shape (n, d), or (n,) for one variable.
         discrepancy: what to minimise. None means KSD as a V-statistic on standardised data with an IMQ kernel at the
-            median distance. A diffusion `of_model` is held at a pilot fit by that default, unless it is `moving`.
+            median distance, or MPF for a discrete model. A diffusion `of_model` is held at a pilot fit by that default,
+            unless it is `moving`.
         solver: how: None means the closed form where the loss is quadratic in θ, else `ms.GaussNewton()`, or
-            `ms.LBFGS()` for more than 100 parameters.
-        key: for solvers that draw at random.
+            `ms.LBFGS()` for more than 100 parameters or very much data; for contrastive divergence
+            `ms.RiemannianSGD`, or `ms.SGD` for more than 100 parameters.
+        key: for solvers and discrepancies that draw at random.
         covariance: whether to compute standard errors.
         throw: whether to raise `NotConverged` or `SingularInformation` where no minimum was found, or to return a `Fit`
             whose `status` says so.
@@ -57,19 +72,23 @@ def fit(
     >>> fit.converged, {name: round(value, 3) for name, value in fit.params.items()}
     (True, {'loc': 0.912, 'scale': 0.798})
     """
-    x = read(x)
+    x = read(x, space_of(model))
     if not names(model):
         raise errors.no_parameters()
-    discrepancy = default_discrepancy(x) if discrepancy is None else discrepancy
-    discrepancy.check(model, x)
+    discrepancy = default_discrepancy(model, x) if discrepancy is None else discrepancy
+    ready = discrepancy.ready(model, x)
     solver = _chosen(discrepancy, model, x) if solver is None else solver
+    if isinstance(discrepancy, AbstractRandom) and not isinstance(solver, AbstractStochastic):
+        raise errors.chains_need_steps(type(solver).__name__)
+    keyed(discrepancy, key)
     if solver.needs_key and key is None:
         raise errors.no_key(type(solver).__name__)
+    covariance = covariance and discrepancy.irregular is None
     if covariance and len(names(model)) > 10 * MANY:
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
-    result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, ())
-    return _with_boundary(_checked(result, model, x, throw), x)
+    result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
+    return _checked(_with_boundary(result, model, x), x, throw)
 
 
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
@@ -78,20 +97,37 @@ def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
 
 
 def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> AbstractSolver:
-    if len(names(model)) > MANY:
-        return LBFGS()
-    # JAX remembers how a NumPy array of indices in the model was read: it must be read in one precision throughout.
+    p = len(names(model))
+    many = p > MANY or (isinstance(discrepancy, AbstractPointwise) and p * x.size > WORK)
+    if isinstance(discrepancy, AbstractRandom):
+        return SGD(steps=2000, average=0.5) if many else RiemannianSGD(step=falling, steps=500, batch=1000, average=0.5)
+    if isinstance(discrepancy, MPF) and discrepancy.form == "l1" and not many:
+        return DirectSearch()
+    if p <= MANY and _is_quadratic(discrepancy, model, x):
+        return ClosedForm()
+    return LBFGS() if many else GaussNewton()
+
+
+def _is_quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> bool:
+    """JAX remembers how a NumPy array of indices in the model was read: it must be read in one precision throughout."""
     with contextlib.nullcontext() if is_traced((x, model)) else precision(x, model):
-        affine = isinstance(discrepancy, DKSD | DSM) and is_affine(discrepancy, model, x.shape[1])
-    return ClosedForm() if affine else GaussNewton()
+        return discrepancy.is_quadratic(model, x.shape[1])
 
 
-def _with_boundary(result: Fit, x: Array) -> Fit:
-    """Warn, and note, where the Stein identity has a boundary term at the fitted model."""
-    text = "" if is_traced(result) or not result.converged else _boundary_term(result.discrepancy, result.model, x)
+def falling(t: Array) -> Array:
+    """Steps that fall as t^(−2/3) down to a twentieth, from where the average takes care of the noise."""
+    return jnp.maximum(0.2 / (1 + t / 20) ** (2 / 3), 0.05)
+
+
+def _with_boundary(result: Fit, start: LogDensity, x: Array) -> Fit:
+    """Note where the Stein identity has a boundary term at the fitted model, or else at the start, and warn of it."""
+    if is_traced(result):
+        return result
+    text = _boundary_term(result.discrepancy, result.model if result.converged else start, x)
     if not text:
         return result
-    warnings.warn(text, errors.BoundaryWarning, stacklevel=3)
+    if result.converged:
+        warnings.warn(text, errors.BoundaryWarning, stacklevel=3)
     return dataclasses.replace(result, notes=(*result.notes, text))
 
 
@@ -101,13 +137,13 @@ def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array
     return "" if found is None or found.holds else found.message
 
 
-def _checked(result: Fit, start: LogDensity, x: Array, throw: bool) -> Fit:
+def _checked(result: Fit, x: Array, throw: bool) -> Fit:
     """Raise, where that was asked for and the values are known."""
     if not throw or is_traced(result) or int(result.status) in (status.CONVERGED, status.FINISHED):
         return result
     if int(result.status) == status.NOT_FINITE:
-        explain(result.discrepancy, result.model, x, float(result.loss))
-    raise errors.not_converged(result, _boundary_term(result.discrepancy, start, x))
+        result.discrepancy.explain(result.model, x, float(result.loss))
+    raise errors.not_converged(result)
 
 
 class _Task(NamedTuple):
@@ -141,25 +177,27 @@ class _Task(NamedTuple):
 
     def _pilot(self) -> Fit:
         """The fit by default."""
-        discrepancy = default_discrepancy(self.x)
+        discrepancy = default_discrepancy(self.model, self.x)
         solver = _chosen(discrepancy, self.model, self.x)
-        return self._replace(solver=solver, covariance=False).solved(discrepancy, ())
+        ready = discrepancy.ready(self.model, self.x)
+        return self._replace(solver=solver, covariance=False).solved(discrepancy, (), ready)
 
     def at(self, pilot: Fit, discrepancy: Any) -> Fit:
         """The fit with the diffusion held at another fit."""
         fixed = eqx.tree_at(lambda d: d.diffusion, discrepancy, Pointwise(discrepancy.diffusion.at(pilot.model)))
         where = "" if is_traced(pilot) else ": " + ", ".join(f"{k} = {v:.6g}" for k, v in pilot.params.items())
-        return self.solved(fixed, (f"The diffusion is held at a pilot fit{where}.",))
+        return self.solved(fixed, (f"The diffusion is held at a pilot fit{where}.",), fixed.ready(self.model, self.x))
 
-    def solved(self, discrepancy: AbstractDiscrepancy, notes: tuple[str, ...]) -> Fit:
+    def solved(self, discrepancy: AbstractDiscrepancy, notes: tuple[str, ...], ready: AbstractDiscrepancy) -> Fit:
         def drive(tree: tuple, model: LogDensity, sample: Sample) -> Outcome:
             discrepancy, solver, etas = tree
             target = _objective(discrepancy, model, sample, solver.keeps)
             return searched(target, solver, etas, self.key, self.covariance, self.progress)
 
-        outcome = at_boundary(drive, (discrepancy, self.solver, self._starts()), self.model, self.x)
-        if isinstance(discrepancy, DKSD) and discrepancy.unbiased:
+        outcome = at_boundary(drive, (ready, self.solver, self._starts(discrepancy)), self.model, self.x)
+        if isinstance(discrepancy, AbstractPairwise) and discrepancy.unbiased:
             discrepancy, notes = _statistic(discrepancy, outcome, notes)
+        notes += _monte_carlo(outcome) + ((discrepancy.irregular,) if discrepancy.irregular else ())
         return Fit(
             model=with_theta(self.model, outcome.theta),
             theta=outcome.theta,
@@ -180,11 +218,16 @@ class _Task(NamedTuple):
             notes=notes,
         )
 
-    def _starts(self) -> Float[Array, "k p"]:
-        """The model's own values, and its family's start on the data, unless the model itself is being traced."""
+    def _starts(self, discrepancy: AbstractDiscrepancy) -> Float[Array, "k p"]:
+        """The model's own values, and its family's start on the data, unless the model itself is being traced.
+
+        For a discrete model and a loss that is not convex, a fit by MPF, which often is.
+        """
         models = [self.model]
         if isinstance(self.model, AbstractFamily) and not is_traced(self.model):
             models.append(self.model.start(self.x))
+        if isinstance(discrepancy, DFD | DiscreteKSD):
+            models.append(fit(models[-1], self.x, MPF(), covariance=False, throw=False, progress=self.progress).model)
         rows = [to_real(model) for model in models]
         return (jnp if is_traced(rows) else np).stack(rows)
 
@@ -207,12 +250,24 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
     return eqx.tree_at(lambda fit: fit.cov, result, xp.where(code == status.CONVERGED, result.cov, xp.nan))
 
 
-def _statistic(discrepancy: DKSD, outcome: Outcome, notes: tuple) -> tuple[DKSD, tuple]:
+def _monte_carlo(outcome: Outcome) -> tuple[str, ...]:
+    """What a fit by Markov chains says of their noise."""
+    if outcome.chains is None or is_traced(outcome):
+        return ()
+    jitter, error, moved = outcome.chains
+    return (
+        f"The chain moved in {100 * float(moved):.3g} % of its steps. "
+        f"Monte-Carlo errors: {float(error):.2g} of the loss, at most {float(np.max(jitter)):.2g} of a parameter on "
+        "its unconstrained scale.",
+    )
+
+
+def _statistic(discrepancy: AbstractPairwise, outcome: Outcome, notes: tuple) -> tuple[AbstractPairwise, tuple]:
     """The discrepancy as it was used in the end, with a warning where that is the V-statistic instead of the U."""
     if is_traced(outcome) or not outcome.as_v:
         return discrepancy, notes
     warnings.warn(errors.not_convex(), errors.StatisticWarning, stacklevel=4)
-    return DKSD(discrepancy.kernel, discrepancy.diffusion, unbiased=False), (*notes, errors.not_convex())
+    return discrepancy.as_v(), (*notes, errors.not_convex())
 
 
 @eqx.filter_jit

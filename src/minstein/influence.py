@@ -12,6 +12,7 @@ from .objective import objective
 from .params import theta
 from .result import Fit
 from .sample import TILE, Sample, bucket, read, run
+from .spaces import space_of
 
 
 def influence(
@@ -37,11 +38,12 @@ def influence(
     if x is None:
         return _in_population(fit, z, key, draws)
     x = _sample_of(fit, x)
+    discrepancy = fit.discrepancy.ready(fit.model, x)
     if z is None:
-        return run(_at_observations, (fit.discrepancy, None), fit.model, x)[: x.shape[0]]
-    points = _points(z, x)
+        return run(_at_observations, (discrepancy, None), fit.model, x)[: x.shape[0]]
+    points = _points(fit, z, x)
     padded = np.resize(points, (bucket(max(len(points), TILE)), points.shape[1]))
-    return run(_at_points, (fit.discrepancy, padded), fit.model, x)[: len(points)]
+    return run(_at_points, (discrepancy, padded), fit.model, x)[: len(points)]
 
 
 def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
@@ -55,6 +57,8 @@ def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
 
 
 def _in_population(fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int) -> Float[Array, "k p"]:
+    if fit.discrepancy.irregular:
+        raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
     if not hasattr(fit.model, "sample"):
         raise TypeError(
             f"The influence function in the population needs draws from the model, and {type(fit.model).__name__} has "
@@ -63,18 +67,20 @@ def _in_population(fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int) -> Fl
     if key is None or z is None:
         raise ValueError("The influence function in the population needs points z and a key: key=jax.random.key(0).")
     x = np.asarray(fit.model.sample(key, draws), np.float64)
-    return run(_at_points_of_model, (fit.discrepancy, _points(z, x)), fit.model, x)
+    return run(_at_points_of_model, (fit.discrepancy.ready(fit.model, x), _points(fit, z, x)), fit.model, x)
 
 
-def _points(z: Any, x: Array) -> Array:
-    z = np.asarray(read(z), x.dtype)
+def _points(fit: Fit, z: Any, x: Array) -> Array:
+    z = np.asarray(read(z, space_of(fit.model)), x.dtype)
     if z.shape[1] != x.shape[1]:
         raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
     return z
 
 
 def _sample_of(fit: Fit, x: Any) -> Array:
-    x = read(x)
+    x = read(x, space_of(fit.model))
+    if fit.discrepancy.irregular:
+        raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
     if not fit.converged:
         raise ValueError(f"The influence function is that of a minimum, and there is none. {fit.message}")
     if x.shape != (fit.n, fit.d):

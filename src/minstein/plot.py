@@ -11,6 +11,7 @@ from .models._family import median_and_mad
 from .params import with_theta
 from .result import Fit
 from .sample import read
+from .spaces import space_of
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.55"
 """Colours that the colour-blind can tell apart."""
@@ -68,6 +69,7 @@ def influence(fit: Fit, x: Any, *, parameter: str | None = None, ax: Any = None)
         parameter: its name; None draws all.
         ax: where to draw.
     """
+    _refuse_discrete(fit, "An influence curve")
     data = np.asarray(read(x))
     if data.shape[1] != 1:
         raise ValueError(f"The influence curve is drawn for one variable, and x has {data.shape[1]}.")
@@ -91,6 +93,7 @@ def density(fit: Fit, x: Any, *, ax: Any = None) -> Any:
 
     The density is normalised numerically over what is shown; observations very far out are counted, not shown.
     """
+    _refuse_discrete(fit, "A density")
     data = np.asarray(read(x), np.float64)
     ax = _axes(ax)
     if data.shape[1] == 1:
@@ -160,6 +163,15 @@ def loss(fit: Fit, x: Any, parameters: tuple[str, ...] | None = None, *, points:
         ax.set(xlabel=chosen[0], ylabel=chosen[1])
     ax.set_title("Loss, with the estimate and 95 % intervals")
     return ax
+
+
+def _refuse_discrete(fit: Fit, what: str) -> None:
+    space = space_of(fit.model)
+    if space.discrete:
+        raise TypeError(
+            f"{what} is drawn over the reals, but the model lives on {space!r}. "
+            "ms.plot.intervals and ms.plot.loss draw what such a fit found."
+        )
 
 
 def _loss_at(fit: Fit, x: Any, chosen: tuple[str, ...], values: np.ndarray) -> float:

@@ -10,11 +10,14 @@ from jaxtyping import Bool, Float, PRNGKeyArray
 
 from . import errors
 from ._types import Array
+from .discrepancy import AbstractDiscrepancy
+from .discrete import MPF
 from .fit import fit as fit_again
 from .progress import bar
 from .result import Fit
 from .sample import precision, read
 from .solvers import AbstractSolver
+from .spaces import space_of
 
 _PORTION = 25
 """Refits between two movements of the progress bar."""
@@ -66,7 +69,7 @@ def bootstrap(
         solver: as for `ms.fit`.
         progress: as for `ms.fit`.
     """
-    x = read(x)
+    x = read(x, space_of(fit.model))
     if x.shape != (fit.n, fit.d):
         raise errors.another_sample(x.shape, (fit.n, fit.d))
     if replications < 2:
@@ -75,17 +78,30 @@ def bootstrap(
         keys, data, found = jax.random.split(key, replications), jnp.asarray(x), []
         for start in range(0, replications, _PORTION):
             part = keys[start : start + _PORTION]
-            found.append(jax.tree.map(np.asarray, _refitted(fit.model, fit.discrepancy, solver, data, part)))
+            refitted = _one_by_one if _on_host(fit.discrepancy) else _refitted
+            found.append(jax.tree.map(np.asarray, refitted(fit.model, fit.discrepancy, solver, data, part)))
             shown.update(len(part))
     theta, converged = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Bootstrap(theta, converged, fit.names)
 
 
+def _on_host(discrepancy: AbstractDiscrepancy) -> bool:
+    """Whether the discrepancy must look at the data before it can be compiled."""
+    return isinstance(discrepancy, MPF) and discrepancy.looks_up
+
+
 @eqx.filter_jit
 def _refitted(model: Any, discrepancy: Any, solver: Any, x: Array, keys: Any) -> tuple[Array, Array]:
-    def one(key: Any) -> tuple[Array, Array]:
-        rows = jax.random.randint(key, (x.shape[0],), 0, x.shape[0])
-        again = fit_again(model, x[rows], discrepancy, solver=solver, covariance=False, throw=False)
-        return again.theta, again.converged
+    return jax.lax.map(lambda key: _one(model, discrepancy, solver, x, key), keys)
 
-    return jax.lax.map(one, keys)
+
+def _one_by_one(model: Any, discrepancy: Any, solver: Any, x: Array, keys: Any) -> tuple[Array, Array]:
+    theta, converged = zip(*(_one(model, discrepancy, solver, x, key) for key in keys), strict=True)
+    return jnp.stack(theta), jnp.asarray(converged)
+
+
+def _one(model: Any, discrepancy: Any, solver: Any, x: Array, key: Any) -> tuple[Array, Any]:
+    rows = jax.random.randint(key, (x.shape[0],), 0, x.shape[0])
+    walk = jax.random.fold_in(key, 1)
+    again = fit_again(model, x[rows], discrepancy, solver=solver, key=walk, covariance=False, throw=False)
+    return again.theta, again.converged

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from . import errors, status
 from ._types import Array, is_traced, namespace
-from .discrepancies import DKSD, DSM, AbstractDiscrepancy
+from .discrepancy import AbstractDiscrepancy
 from .intervals import Wald, interval, wald, width
 from .params import theta
 from .storage import Missing, read, write
@@ -88,7 +88,7 @@ class Fit(eqx.Module):
     def cov_params(self) -> Float[Array, "*r p p"]:
         """The covariance matrix of the estimates, in the order of `names`."""
         if self.cov is None:
-            raise errors.no_covariance()
+            raise errors.no_covariance(self.discrepancy.irregular)
         return _plain(self.cov)
 
     def conf_int(self, alpha: float | int = 0.05) -> dict[str, tuple[Any, Any]]:
@@ -185,11 +185,7 @@ def _table(fit: Fit, shown: tuple[str, ...], alpha: float) -> tuple[tuple[str, .
 def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
     """What was minimised, how, and how it ended."""
     discrepancy = fit.discrepancy
-    facts = [("Loss", f"{float(fit.loss):.6g}, {_kind(discrepancy)}")]
-    if isinstance(discrepancy, DKSD):
-        facts.append(("Kernel", repr(discrepancy.kernel)))
-    if isinstance(discrepancy, DKSD | DSM):
-        facts.append(("Diffusion", repr(discrepancy.diffusion)))
+    facts = [("Loss", f"{float(fit.loss):.6g}, {discrepancy.kind}"), *discrepancy.facts()]
     steps = f"{int(fit.steps)} step{'s' if int(fit.steps) != 1 else ''}"
     facts += [("Solver", f"{fit.solver}, {steps}"), ("Status", fit.message)]
     if np.isfinite(fit.condition):
@@ -201,12 +197,6 @@ def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
 
 _SANDWICH = "sandwich, from the Hessian of the loss that was minimised"
 _NOT_SMOOTH = "none, as the loss is not smooth at its minimum; see ms.bootstrap"
-
-
-def _kind(discrepancy: AbstractDiscrepancy) -> str:
-    if isinstance(discrepancy, DKSD):
-        return f"{type(discrepancy).__name__} as a {'U' if discrepancy.unbiased else 'V'}-statistic"
-    return type(discrepancy).__name__
 
 
 def _plain(array: Array) -> Array:

@@ -16,6 +16,7 @@ from .operator import stein_kernel
 from .params import unwrap
 from .result import Fit
 from .sample import Sample, read, run
+from .spaces import space_of
 
 _FAR = np.geomspace(1e2, 1e4, 5)
 """Distances, in units of the data's spread, at which rates are measured."""
@@ -65,6 +66,11 @@ def robustness(fit: Fit, x: Any) -> Robustness:
         fit: a fit that converged.
         x: the sample it was made from; a fit holds no data.
     """
+    if space_of(fit.model).discrete:
+        raise TypeError(
+            "Robustness looks at observations ever farther out, and a discrete model may have none. "
+            "ms.influence(fit, x) tells how much each observation matters."
+        )
     data = np.asarray(read(x), np.float64)
     centre, spread = median_and_mad(data)
     rays = np.concatenate([np.eye(fit.d), -np.eye(fit.d)]) * spread

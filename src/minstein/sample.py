@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from . import errors
 from ._types import Array, Tree, is_traced
 from .params import is_floating
+from .spaces import REALS, AbstractSpace, check_values
 
 TILE = 256
 """Rows of a tile of the pair sum; samples are padded to multiples of it."""
@@ -50,11 +51,13 @@ class Sample(eqx.Module):
         return jnp.where(self.real, columns, 0)
 
 
-def read(x: Any) -> Array:
-    """Check the user's data and return them as an (n, d) floating-point array."""
+def read(x: Any, space: AbstractSpace = REALS) -> Array:
+    """Check the user's data and return them as an (n, d) floating-point array of values in the space."""
     if np.ma.is_masked(x):
         raise errors.masked(int(np.ma.count_masked(x)))
     array = x if isinstance(x, jax.Array) else np.asarray(x)
+    if space.discrete and (jnp.issubdtype(array.dtype, jnp.integer) or array.dtype == bool):
+        array = array.astype(float)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise errors.not_floating(array.dtype)
     if array.ndim not in (1, 2):
@@ -67,6 +70,7 @@ def read(x: Any) -> Array:
         bad = np.asarray(~np.isfinite(np.asarray(array)).all(axis=1))
         if bad.any():
             raise errors.not_finite(bad)
+    check_values(array, space)
     return array if array.dtype in (np.float32, np.float64) and array.dtype.isnative else _standard(array)
 
 

@@ -13,7 +13,7 @@ from ._types import Array, Scalar, Theta, is_traced
 from .inference import sandwich
 from .objective import AbstractObjective, PairObjective, PlainObjective
 from .params import from_real, theta
-from .solvers import AbstractSolver, Candidates
+from .solvers import AbstractSolver, Candidates, Chains
 from .solvers._units import spread
 
 MANY = 100
@@ -31,6 +31,7 @@ class Outcome(NamedTuple):
     cov: Float[Array, "p p"] | None
     trace: Float[Array, " t"]
     as_v: Bool[Array, ""]
+    chains: Chains | None
 
 
 def searched(
@@ -48,7 +49,8 @@ def searched(
 
     def attempt(target: AbstractObjective) -> Outcome:
         found = solver.search(target, etas, key, progress)
-        look = covariance or (etas.shape[1] <= MANY and solver.keeps)
+        cheap = etas.shape[1] <= MANY and solver.keeps and not target.is_laborious(etas.shape[1])
+        look = covariance or (cheap and not target.discrepancy.irregular)
         return _judged(target, found, covariance, solver.slack, look)
 
     outcome = attempt(target)
@@ -79,6 +81,7 @@ def _judged(
     value, steps, trace = candidates.value[best], candidates.steps[best], candidates.trace[best]
     vector = theta(from_real(target.model, candidates.eta[best]))
     condition, cov = candidates.condition[best], None
+    chains = jax.tree.map(lambda part: part[best], candidates.chains)
     if look:
         natural = dataclasses.replace(target, natural=True)
         second = natural.second(vector)
@@ -93,7 +96,7 @@ def _judged(
             if slack is None:
                 there &= _is_quadratic(natural, vector, second.hessian, cov)
             cov = jnp.where(there, cov, jnp.nan)
-    return Outcome(vector, value, code, steps, condition, cov, trace, jnp.asarray(False))
+    return Outcome(vector, value, code, steps, condition, cov, trace, jnp.asarray(False), chains)
 
 
 def _winner(candidates: Candidates) -> tuple[Int[Array, ""], Int[Array, ""]]:

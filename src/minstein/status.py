@@ -1,6 +1,8 @@
 """How a fit can end: a number inside compiled code, a sentence for people."""
 
-CONVERGED, LIMIT, NOT_FINITE, RUNAWAY, SINGULAR, SADDLE, STALLED, FINISHED, DIVERGED, NOT_QUADRATIC = range(10)
+CONVERGED, LIMIT, NOT_FINITE, RUNAWAY, SINGULAR, SADDLE, STALLED, FINISHED, DIVERGED, NOT_QUADRATIC, REJECTED = range(
+    11
+)
 
 MEANING = {
     CONVERGED: "The fit converged.",
@@ -13,6 +15,7 @@ MEANING = {
     FINISHED: "All steps were taken; the result has not been shown to be a minimum.",
     NOT_QUADRATIC: "The loss is not quadratic in θ, so its minimum has no closed form.",
     DIVERGED: "The loss stopped being finite on the way.",
+    REJECTED: "The Markov chain rejected every step (acceptance rate 0), so that there was nothing to learn from.",
 }
 
 ADVICE = {
@@ -38,6 +41,10 @@ ADVICE = {
         "(b) a start between two solutions: solver=ms.GaussNewton(starts=10), key=jax.random.key(0)"
     ),
     NOT_QUADRATIC: "ClosedForm() where it does not apply: leave out solver=...",
+    REJECTED: (
+        "(a) too large a step of the kernel: ms.markov.RandomWalk(step) with a smaller step; "
+        "(b) a start far from the data: let the model begin nearer to them"
+    ),
     DIVERGED: "(a) too large a step; (b) a model whose score overflows: standardise x, or bound the parameters",
     STALLED: (
         "(a) a loss with jumps or kinks, such as that of a Laplace location: solver=ms.DirectSearch(); "

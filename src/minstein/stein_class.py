@@ -17,6 +17,7 @@ from .discrepancies import DKSD, DSM
 from .operator import field_at, score
 from .params import unwrap
 from .sample import Sample, read, run
+from .spaces import space_of
 
 _POINTS = 64
 """Places on a ray that are looked at together."""
@@ -86,7 +87,8 @@ def stein_class(discrepancy: DKSD | DSM, model: LogDensity, x: Any) -> SteinClas
     >>> ms.stein_class(ms.DSM(ms.diffusions.bounded(low=0.0)), model, x).holds
     True
     """
-    x = np.asarray(read(x), np.float64)
+    x = np.asarray(read(x, space_of(model)), np.float64)
+    discrepancy.ready(model, x)
     rays = _rays(discrepancy, model, x)
     log_p, flux = rays.look(np.tile(_REACH, (len(rays.starts), 1)))
     inside = _inside(log_p, flux)

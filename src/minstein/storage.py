@@ -26,12 +26,17 @@ _MODULES = (
     "result",
     "params",
     "constraints",
+    "spaces",
     "models",
     "kernels",
     "kernels.algebra",
     "diffusions",
     "divergence",
     "discrepancies",
+    "discrete",
+    "discrete_ksd",
+    "markov",
+    "contrastive",
 )
 """Where the classes live that a file may name."""
 

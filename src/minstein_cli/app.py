@@ -77,7 +77,8 @@ def app() -> None:
 def fit(source: str, **given: Any) -> None:
     """Fit a model to data and print the estimates with standard errors.
 
-    With nothing but data and a model it minimises a kernel Stein discrepancy at the scale of the data, and says so.
+    With nothing but data and a model it minimises a kernel Stein discrepancy at the scale of the data, or the
+    probability flow of a discrete model, and says so.
     """
     with reported(given["debug"]):
         request = _request(source, given)
@@ -178,7 +179,8 @@ def discrepancies() -> None:
     """List what --discrepancy knows."""
     from . import screen
 
-    screen.entries(DISCREPANCIES, "--robust is dksd with a redescending diffusion and a wide kernel.")
+    note = "All have standard errors but cd, which has them from --bootstrap.\n"
+    screen.entries(DISCREPANCIES, f"{note}--robust is dksd with a redescending diffusion and a wide kernel.")
 
 
 @app.command()

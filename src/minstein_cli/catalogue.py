@@ -3,16 +3,25 @@
 To make a family, a kernel or a discrepancy available here, add its entry; a test compares the entries with the library.
 """
 
+import math
 from typing import Literal, NamedTuple
 
-Shape = Literal["location", "scale", "number"]
+Shape = Literal["location", "scale", "number", "rate", "site", "pair"]
+Values = Literal["real", "binary", "spin", "count"]
+
+REAL: tuple[Values, ...] = ("real",)
+FINITE: tuple[Values, ...] = ("binary", "spin")
+DISCRETE: tuple[Values, ...] = (*FINITE, "count")
+
+MEANT = {"real": "real numbers", "binary": "zeros and ones", "spin": "−1 and 1", "count": "counts 0, 1, 2, …"}
 
 
 class Parameter(NamedTuple):
     """One argument of an entry.
 
     `shape` says what becomes of a model's parameter when the data have d columns: a location has d entries, a scale is
-    a number, d of them or a matrix, a number stays one. `default` is a number, a word or formula, or None where the
+    a number, d of them or a matrix, a number stays one, a rate is positive with d entries; a model on a graph has d
+    entries for its sites and one for each pair of them. `default` is a number, a word or formula, or None where the
     argument must be given. A model's parameter is `held` unless the user asks for it to be fitted.
     """
 
@@ -24,12 +33,13 @@ class Parameter(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Something with a name: `path` says where the library has it."""
+    """Something with a name: `path` says where the library has it, `on` which values the data may have."""
 
     name: str
     path: str
     line: str
     parameters: tuple[Parameter, ...] = ()
+    on: tuple[Values, ...] = REAL
 
     def parameter(self, name: str) -> Parameter | None:
         return next((p for p in self.parameters if p.name == name), None)
@@ -37,6 +47,11 @@ class Entry(NamedTuple):
 
 LOC = Parameter("loc", "location μ", "from the data", "location")
 SCALE = Parameter("scale", "scale L, the covariance being a multiple of LLᵀ", "from the data", "scale")
+
+GRAPH = (
+    Parameter("field", "h, one for each variable", "from the data", "site"),
+    Parameter("coupling", "J, one for each pair of variables", "from the data", "pair"),
+)
 
 MODELS = (
     Entry("gaussian", "models:Gaussian", "Normal, log p = −‖L⁻¹(x − μ)‖²/2", (LOC, SCALE)),
@@ -57,6 +72,24 @@ MODELS = (
         "models:GeneralisedGamma",
         "Exponential power, p ∝ exp(−‖x − μ‖^θ)",
         (LOC, Parameter("power", "power θ > 0", 2.0, held=True)),
+    ),
+    Entry(
+        "boltzmann-machine",
+        "models:BoltzmannMachine",
+        "For zeros and ones, log p = Σ hᵢxᵢ + Σ Jᵢⱼxᵢxⱼ over all pairs",
+        GRAPH,
+        ("binary",),
+    ),
+    Entry("ising", "models:Ising", "The same for values −1 and 1", GRAPH, ("spin",)),
+    Entry(
+        "conway-maxwell-poisson",
+        "models:ConwayMaxwellPoisson",
+        "For counts, more or less dispersed than Poisson's",
+        (
+            Parameter("rate", "rate λ > 0; λ^(1/ν) is about the mean", "from the data", "rate"),
+            Parameter("dispersion", "ν > 0, which is 1 for Poisson's distribution", "from the data", "rate"),
+        ),
+        ("count",),
     ),
 )
 
@@ -114,6 +147,15 @@ DIFFUSIONS = (
             UNIT,
         ),
     ),
+    Entry(
+        "bounded",
+        "diffusions:bounded",
+        "m = 0 at the edges of a box: for data on a half-line or in an interval",
+        (
+            Parameter("low", "lower edge", -math.inf),
+            Parameter("high", "upper edge", math.inf),
+        ),
+    ),
 )
 
 UNBIASED = Parameter("unbiased", "the U- or the V-statistic", "--statistic")
@@ -122,7 +164,7 @@ DISCREPANCIES = (
     Entry(
         "ksd",
         "KSD",
-        "Kernel Stein discrepancy: the default",
+        "Kernel Stein discrepancy: the default for real numbers",
         (Parameter("kernel", "see minstein kernels", "imq"), UNBIASED),
     ),
     Entry(
@@ -141,6 +183,19 @@ DISCREPANCIES = (
         "DSM",
         "Diffusion score matching: weights observations by m(x)",
         (Parameter("diffusion", "see minstein diffusions"),),
+    ),
+    Entry("mpf", "MPF", "Minimum probability flow: the default for discrete data", (), DISCRETE),
+    Entry("dfd", "DFD", "Discrete Fisher divergence, for counts and two values", (), DISCRETE),
+    Entry("pseudo-likelihood", "PseudoLikelihood", "Besag's pseudo-likelihood, for two values", (), FINITE),
+    Entry(
+        "discrete-ksd",
+        "DiscreteKSD",
+        "Discrete kernel Stein discrepancy, for two values; cost quadratic in n",
+        (Parameter("kernel", "Hamming's, with --lengthscale", "hamming"), UNBIASED),
+        FINITE,
+    ),
+    Entry(
+        "cd", "CD", "Contrastive divergence by a step of Gibbs sampling, for two values; draws at random", (), FINITE
     ),
 )
 

@@ -4,7 +4,7 @@ import re
 from typing import Any, NamedTuple
 
 from . import own
-from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, LENGTHSCALE, Entry
+from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, LENGTHSCALE, MEANT, Entry
 from .problem import Problem
 from .spec import Choice, Own, choose
 
@@ -21,11 +21,11 @@ class Lengthscale(NamedTuple):
 class Wish(NamedTuple):
     """What was asked for; None where nothing was."""
 
-    discrepancy: str
+    discrepancy: str | None
     kernel: Choice | Own | None
     lengthscale: Lengthscale | None
     diffusion: Choice | Own | None
-    unbiased: bool
+    unbiased: bool | None
     robust: bool
 
 
@@ -43,6 +43,8 @@ def wish(
             "--robust settles the discrepancy, so it goes with none of --discrepancy, --kernel, --lengthscale, "
             "--diffusion and --statistic."
         )
+    if not any((discrepancy, kernel, lengthscale, diffusion, statistic)):
+        return Wish(None, None, None, None, None, robust)
     entry = _entry(discrepancy, diffusion)
     takes = [parameter.name for parameter in entry.parameters]
     for option, text, wanted, what in (
@@ -57,14 +59,42 @@ def wish(
         raise Problem(f"{entry.name} needs a diffusion, such as --diffusion redescending. See: minstein diffusions.")
     if statistic is not None and statistic.lower() not in ("u", "v"):
         raise Problem(f"--statistic must be u or v, got {statistic!r}.")
-    return Wish(
+    asked = Wish(
         entry.name,
         None if kernel is None else choose("kernel", kernel, KERNELS),
         None if lengthscale is None else _lengthscale(lengthscale),
         None if diffusion is None else _complete(choose("diffusion", diffusion, DIFFUSIONS)),
-        (statistic or "v").lower() == "u",
+        None if statistic is None else statistic.lower() == "u",
         robust,
     )
+    if entry.name == "discrete-ksd":
+        _check_hamming(asked)
+    return asked
+
+
+def _check_hamming(asked: Wish) -> None:
+    if isinstance(asked.kernel, Choice):
+        raise Problem("discrete-ksd has Hamming's kernel, or your own as file.py:name: leave out --kernel.")
+    if asked.lengthscale is not None and asked.lengthscale.medians:
+        raise Problem("--lengthscale of discrete-ksd is a number of variables, such as 20; by default all of them.")
+    if asked.lengthscale is not None and asked.kernel is not None:
+        raise Problem("Your own kernel has a lengthscale of its own: leave out --lengthscale.")
+
+
+def check(asked: Wish, model: Choice | Own) -> None:
+    """Refuse a discrepancy that is not defined on the data of a family, before anything slow is loaded."""
+    if isinstance(model, Own):
+        return
+    name, (values,) = model.entry.name, model.entry.on
+    for_it = [entry.name for entry in DISCREPANCIES if values in entry.on]
+    said = f"{name} is a model of {MEANT[values]}, for which there are: {', '.join(for_it)}."
+    if asked.robust and values != "real":
+        raise Problem(f"--robust weighs observations by their distance, and {said}")
+    if asked.discrepancy is not None and asked.discrepancy not in for_it:
+        raise Problem(f"{asked.discrepancy} is not defined there: {said} {_LEAVE if values != 'real' else ''}".rstrip())
+
+
+_LEAVE = "Leave out --discrepancy, --kernel, --lengthscale, --diffusion and --statistic for mpf, the default."
 
 
 def _complete(choice: Choice | Own) -> Choice | Own:
@@ -78,7 +108,7 @@ def _complete(choice: Choice | Own) -> Choice | Own:
 
 
 def _entry(discrepancy: str | None, diffusion: str | None) -> Entry:
-    if discrepancy is None:
+    if discrepancy is None:  # the other options are those of kernels
         discrepancy = "dksd" if diffusion is not None else "ksd"
     choice = choose("discrepancy", discrepancy, DISCREPANCIES)
     if isinstance(choice, Own) or choice.arguments:
@@ -100,20 +130,29 @@ def _lengthscale(text: str) -> Lengthscale:
 def build(wish: Wish, x: Any, model: Any, family: bool) -> tuple[Any, tuple[str, ...]]:
     """The discrepancy, and what was decided for the user."""
     import minstein as ms
-    from minstein.default import default_discrepancy
+    from minstein.default import default_discrepancy, standardised_ksd
+
+    from .library import resolve
 
     if wish.robust:
         return _robust(x, model, family)
+    if wish.discrepancy is None:
+        discrete = ms.spaces.space_of(model).discrete
+        return default_discrepancy(model, x), (_DISCRETE_DEFAULT if discrete else _DEFAULT,)
     try:
-        if wish.discrepancy == "sm":
-            return ms.SM(), ()
+        if wish.discrepancy in ("sm", "mpf", "dfd", "pseudo-likelihood"):
+            return resolve(_entry(wish.discrepancy, None))(), ()
+        if wish.discrepancy == "cd":
+            return ms.CD(ms.markov.Gibbs()), (_SEEDED,)
+        if wish.discrepancy == "discrete-ksd":
+            return _discrete_ksd(wish), ()
         diffusion = _diffusion(wish.diffusion, x)
         if wish.discrepancy == "dsm":
             return ms.DSM(diffusion), ()
-        if wish == Wish("ksd", None, None, None, False, False):
-            return default_discrepancy(x), (_DEFAULT,)
+        if wish == Wish("ksd", None, None, None, None, False):
+            return standardised_ksd(x), (_DEFAULT,)
         kernel, units = _kernel(wish.kernel, wish.lengthscale or Lengthscale(), x)
-        return ms.DKSD(kernel, units if diffusion is None else diffusion, unbiased=wish.unbiased), ()
+        return ms.DKSD(kernel, units if diffusion is None else diffusion, unbiased=bool(wish.unbiased)), ()
     except (ValueError, TypeError) as reason:
         raise Problem(str(reason)) from reason
 
@@ -122,6 +161,20 @@ _DEFAULT = (
     "The discrepancy is the default: KSD as a V-statistic on data in units of their median absolute deviation, "
     "with an IMQ kernel at the median distance."
 )
+_DISCRETE_DEFAULT = (
+    "The discrepancy is the default for discrete data: minimum probability flow to all states that differ from an "
+    "observation in one variable."
+)
+_SEEDED = "Chains of one sweep of Gibbs sampling from the observations; another --seed gives slightly other estimates."
+
+
+def _discrete_ksd(wish: Wish) -> Any:
+    import minstein as ms
+
+    kernel = own.load(wish.kernel) if isinstance(wish.kernel, Own) else None
+    if wish.lengthscale is not None:
+        kernel = ms.kernels.Hamming(wish.lengthscale.value)
+    return ms.DiscreteKSD(kernel) if wish.unbiased is None else ms.DiscreteKSD(kernel, unbiased=wish.unbiased)
 
 
 def _robust(x: Any, model: Any, family: bool) -> tuple[Any, tuple[str, ...]]:

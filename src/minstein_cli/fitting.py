@@ -28,7 +28,7 @@ def run(request: Request) -> int:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done = _fitted(request, table or _dataset(request))
-    _warn(caught, but=ms.StatisticWarning)
+    _warn(caught, but=(ms.StatisticWarning, ms.BoundaryWarning))
     show(done, as_json=request.as_json)
     for path in write(done, out=request.out, report=request.report, save=request.save):
         if not request.quiet and not request.as_json:
@@ -36,8 +36,8 @@ def run(request: Request) -> int:
     return CONVERGED if done.fit.converged else NOT_CONVERGED
 
 
-def _warn(caught: list[warnings.WarningMessage], *, but: type[Warning]) -> None:
-    """Tell each warning once, but for the kind that is among the fit's notes, and those meant for programmers."""
+def _warn(caught: list[warnings.WarningMessage], *, but: tuple[type[Warning], ...]) -> None:
+    """Tell each warning once, but for the kinds that are among the fit's notes, and those meant for programmers."""
     kinds = (UserWarning, RuntimeWarning)
     for text in dict.fromkeys(
         str(w.message) for w in caught if issubclass(w.category, kinds) and not issubclass(w.category, but)
@@ -66,7 +66,7 @@ def _fitted(request: Request, table: data.Data) -> Done:
     progress = False if request.quiet else None
     with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
         try:
-            fit = ms.fit(start, table.x, loss, solver=_solver(request), progress=progress)
+            fit = ms.fit(start, table.x, loss, solver=_solver(request), key=_key(request), progress=progress)
         except ms.NotConverged as failure:
             fit = failure.fit
     fit = dataclasses.replace(fit, notes=(*notes, *fit.notes))
@@ -76,6 +76,13 @@ def _fitted(request: Request, table: data.Data) -> Done:
             key = jax.random.key(request.seed)
             found = ms.bootstrap(fit, table.x, key, replications=request.bootstrap, progress=progress)
     return Done(fit, table, found, request.alpha, request.seed, request.quiet)
+
+
+def _key(request: Request) -> Any:
+    """The key of a discrepancy that draws at random."""
+    import jax
+
+    return jax.random.key(request.seed) if request.wish.discrepancy == "cd" else None
 
 
 def _solver(request: Request) -> Any:

@@ -77,7 +77,7 @@ def _family(entry: Entry, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]
     family = resolve(entry)
     form, notes = _form(entry, values, x.shape[1])
     fields = {p.name: _initial(p, x.shape[1], form) for p in entry.parameters}
-    notes += values.held()
+    notes += _pairs(entry, x.shape[1]) + values.held()
     given = {**values.settings, **values.fixed, **values.starts}
     for p in entry.parameters:
         if p.held and p.name in given:
@@ -86,7 +86,8 @@ def _family(entry: Entry, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]
             advice = f"--set {p.name}=… changes it, --start {p.name}=… fits it."
             notes += (f"{p.name} is held at {fields[p.name]:g}, the default: {advice}",)
     try:
-        placed = family(**fields).start(x)
+        placed = family(**fields)
+        placed = placed.start(x) if hasattr(placed, "start") else placed
         fields = {name: getattr(placed, name) for name in fields}
         for name, value in values.fixed.items():
             fields[name] = ms.fixed(_like(_parameter(entry, name), value, x.shape[1]))
@@ -116,18 +117,33 @@ def _form(entry: Entry, values: Values, d: int) -> tuple[str, tuple[str, ...]]:
 def _initial(parameter: Parameter, d: int, form: str) -> Any:
     import numpy as np
 
-    if parameter.shape == "location":
-        return 0.0 if d == 1 else np.zeros(d)
     if parameter.shape == "scale":
         return {"scalar": 1.0, "diagonal": np.ones(d), "full": np.eye(d)}[form]
-    return (d + 3) / 2 if parameter.default == "(d+3)/2" else parameter.default
+    if parameter.shape == "number":
+        return (d + 3) / 2 if parameter.default == "(d+3)/2" else parameter.default
+    return _like(parameter, 1.0 if parameter.shape == "rate" else 0.0, d)
 
 
 def _like(parameter: Parameter, value: Any, d: int) -> Any:
-    """A location of d entries from one number; anything else as it is."""
+    """As many entries as the parameter has from one number; anything else as it is."""
     import numpy as np
 
-    return np.full(d, value) if parameter.shape == "location" and np.ndim(value) == 0 and d > 1 else value
+    entries = _entries(parameter, d)
+    return value if entries is None or np.ndim(value) else np.full(entries, value)
+
+
+def _entries(parameter: Parameter, d: int) -> int | None:
+    """How many entries a vector has; None where the parameter is none, or need not be."""
+    if parameter.shape in ("location", "rate"):
+        return d if d > 1 else None
+    return {"site": d, "pair": d * (d - 1) // 2}.get(parameter.shape)
+
+
+def _pairs(entry: Entry, d: int) -> tuple[str, ...]:
+    """Which pair of variables a coupling belongs to."""
+    if d < 3 or not any(p.shape == "pair" for p in entry.parameters):
+        return ()
+    return (f"coupling has an entry for each pair of columns, in the order [0]–[1], [0]–[2], …, [{d - 2}]–[{d - 1}].",)
 
 
 # A user's own model

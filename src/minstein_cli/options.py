@@ -90,7 +90,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "--discrepancy/-d": {
             "metavar": "NAME",
             "type": Named(DISCREPANCIES),
-            "help": f"What to minimise: {_of(DISCREPANCIES)}; by default ksd.",
+            "help": f"What to minimise: {_of(DISCREPANCIES)}; by default ksd, or mpf for a discrete model.",
         },
         "--kernel/-k": {
             "metavar": "NAME[:ARGS]",
@@ -100,21 +100,29 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "--lengthscale/-l": {
             "metavar": "LENGTH",
             "help": "median, that of the distances of standardised data; a multiple such as 4*median; or a number in "
-            "the units of the data. By default median.",
+            "the units of the data. By default median. For discrete-ksd a number of variables.",
         },
         "--diffusion": {
             "metavar": "NAME[:ARGS]",
             "type": Named(DIFFUSIONS),
             "help": f"{_of(DIFFUSIONS)}, with arguments as in decay:2, or your own as file.py:name.",
         },
-        "--statistic": {"metavar": "u|v", "help": "The U- or the V-statistic of ksd and dksd; by default v."},
+        "--statistic": {
+            "metavar": "u|v",
+            "help": "The U- or the V-statistic of ksd and dksd, by default v, and of discrete-ksd, by default u.",
+        },
         "--robust": {"is_flag": True, "help": "A discrepancy under which outliers have no influence."},
         "--solver": {"metavar": "NAME", "type": Named(SOLVERS), "help": f"{_of(SOLVERS)}; by default chosen."},
     },
     "Uncertainty": {
         "--alpha": {"type": float, "default": 0.05, "show_default": True, "help": "Intervals have level 1 − alpha."},
         "--bootstrap": {"type": click.IntRange(2), "metavar": "N", "help": "Errors also from N resampled data sets."},
-        "--seed": {"type": click.IntRange(0, 2**32 - 1), "metavar": "N", "default": 0, "help": "For the bootstrap."},
+        "--seed": {
+            "type": click.IntRange(0, 2**32 - 1),
+            "metavar": "N",
+            "default": 0,
+            "help": "For the bootstrap and cd.",
+        },
     },
     "Output": {
         "--out": {"type": FILE, "metavar": "DIR", "help": "Write summary, fit, report and pictures to a directory."},

@@ -36,6 +36,7 @@ class Request(NamedTuple):
         """Refuse what can be refused without JAX."""
         data.check_source(self.source)
         model_of.check(self.model, self.values)
+        discrepancy.check(self.wish, self.model)
         inside = [] if self.out is None else [self.out / "summary.txt"]
         if self.out is not None and self.out.exists() and not self.out.is_dir():
             raise Problem(f"--out {self.out} is a file, not a directory.")

@@ -63,12 +63,13 @@ def _pictures(done: Done) -> dict[str, Any]:
     fit, x = done.fit, done.data.x
     certain = fit.converged and np.isfinite(fit.cov_params()).all()
     pictures = {"trace": lambda ax: ms.plot.trace(fit, ax=ax)}
-    if fit.d <= 2:
+    discrete = ms.spaces.space_of(fit.model).discrete
+    if fit.d <= 2 and not discrete:
         names = dict(zip(("xlabel", "ylabel"), done.data.columns, strict=False))
         pictures["density"] = lambda ax: ms.plot.density(fit, x, ax=ax).set(**names)
     if certain:
         pictures["intervals"] = lambda ax: ms.plot.intervals(fit, alpha=done.alpha, ax=ax)
-    if certain and fit.d == 1:
+    if certain and fit.d == 1 and not discrete:
         pictures["influence"] = lambda ax: ms.plot.influence(fit, x, ax=ax)
     if certain and fit.n <= _ROWS_FOR_LOSS:
         pictures["loss"] = lambda ax: ms.plot.loss(fit, x, ax=ax)

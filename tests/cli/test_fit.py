@@ -70,7 +70,7 @@ def test_score_matching_of_a_gaussian_gives_mean_and_deviation(minstein):
     assert found["n"] == 66
     loc = found["parameters"]["loc"]
     np.testing.assert_allclose(loc["std_error"], X.std() / np.sqrt(66), rtol=1e-6)
-    half = stats.t.ppf(0.975, 64) * X.std() / np.sqrt(66)
+    half = stats.t.ppf(0.975, 64) * X.std() / np.sqrt(66 - 2)
     np.testing.assert_allclose(loc["interval"], [X.mean() - half, X.mean() + half], rtol=1e-6)
 
 
@@ -78,7 +78,7 @@ def test_the_default_is_that_of_the_library_and_it_says_so():
     x = X[:, None]
     model, about_model = model_of.build(choose("model", "student-t", MODELS), Values({}, {}, {}), x)
     found, about_loss = build(wish(None, None, None, None, None, False), x, model, True)
-    assert repr(found) == repr(default_discrepancy(x))
+    assert repr(found) == repr(default_discrepancy(model, x))
     assert "df is held at 5, the default" in about_model[0]
     assert "KSD as a V-statistic" in about_loss[0]
 
@@ -253,6 +253,93 @@ def test_everything_in_the_catalogue_can_be_used(entry):
     assert discrepancy(**{option: "decay:2" if entry.name == "decay" else entry.name}).kernel is not None
 
 
+# Discrete data
+
+BITS = np.array(
+    [[0, 0, 1]] * 3 + [[1, 1, 0]] * 4 + [[0, 1, 1]] * 2 + [[1, 0, 1]] * 3 + [[1, 1, 1]] * 2 + [[0, 0, 0]] * 4
+)
+
+
+@pytest.mark.parametrize("name", ["boltzmann-machine", "ising"])
+def test_a_field_for_each_column_and_a_coupling_for_each_pair(name):
+    model, notes = model_of.build(choose("model", name, MODELS), Values({}, {"coupling": 0.5}, {"field": 1.0}), BITS)
+    assert ms.params.names(model) == ("field[0]", "field[1]", "field[2]")
+    np.testing.assert_array_equal(ms.params.theta(model), np.ones(3))
+    assert notes[0].endswith("in the order [0]–[1], [0]–[2], …, [1]–[2].")
+    point = np.array([0.0, 1.0, 1.0]) if name == "boltzmann-machine" else np.array([-1.0, 1.0, 1.0])
+    assert float(model(point)) == (2.5 if name == "boltzmann-machine" else 0.5)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_counts_have_a_rate_and_a_dispersion_for_each_column(d):
+    x = np.random.default_rng(0).poisson(4.0, (500, d)).astype(float)
+    model, _ = model_of.build(choose("model", "conway-maxwell-poisson", MODELS), Values({}, {}, {}), x)
+    assert len(ms.params.names(model)) == 2 * d
+    np.testing.assert_allclose(model.dispersion, 1.0, atol=0.4)
+
+
+def test_independent_bits_have_the_logits_of_their_means(minstein, tmp_path):
+    """Without couplings the pseudo-likelihood is the likelihood, and its errors are those of a logit."""
+    np.savetxt(tmp_path / "bits.csv", BITS, delimiter=",", header="a,b,c", comments="", fmt="%d")
+    command = ("fit", "bits.csv", "-m", "boltzmann-machine", "-d", "pseudo-likelihood", "--fix", "coupling=0", "--json")
+    result = minstein(*command)
+    p = BITS.mean(axis=0)
+    np.testing.assert_allclose(estimates(result), np.log(p / (1 - p)), rtol=1e-6)
+    errors = [found["std_error"] for found in json.loads(result.stdout)["parameters"].values()]
+    np.testing.assert_allclose(errors, 1 / np.sqrt(len(BITS) * p * (1 - p)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        ({}, ms.MPF()),
+        ({"discrepancy": "mpf"}, ms.MPF()),
+        ({"discrepancy": "dfd"}, ms.DFD()),
+        ({"discrepancy": "pseudo-likelihood"}, ms.PseudoLikelihood()),
+        ({"discrepancy": "discrete-ksd"}, ms.DiscreteKSD()),
+        (
+            {"discrepancy": "discrete-ksd", "lengthscale": "2", "statistic": "v"},
+            ms.DiscreteKSD(ms.kernels.Hamming(2.0), unbiased=False),
+        ),
+        ({"discrepancy": "cd"}, ms.CD(ms.markov.Gibbs())),
+    ],
+)
+def test_discrepancies_of_discrete_models(arguments, found):
+    names = ("discrepancy", "kernel", "lengthscale", "diffusion", "statistic")
+    asked = wish(**{name: arguments.get(name) for name in names}, robust=False)
+    model = ms.models.BoltzmannMachine(np.zeros(3), np.zeros(3))
+    assert repr(build(asked, BITS.astype(float), model, True)[0]) == repr(found)
+
+
+@pytest.mark.slow
+def test_all_that_out_writes_of_a_discrete_fit(minstein, tmp_path):
+    """The default, with standard errors; no density, no influence curve, and the page says why."""
+    result = minstein("fit", "dataset:digits", "-c", "r0c1,r1c1", "-m", "boltzmann-machine", "--out", "out")
+    assert result.exit_code == 0, result.stderr
+    assert "std. error" in result.stdout
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"summary.txt", "fit.json", "report.html", "trace.png", "intervals.png", "loss.png"}
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "by minimum probability flow" in page
+    assert "a discrete model may have none" in page
+    assert "most influential observations" in page
+    assert "slope of the log-density" not in page
+    assert "fitted density" not in page
+
+
+@pytest.mark.slow
+def test_contrastive_divergence_is_drawn_from_the_seed(minstein):
+    command = ("fit", "dataset:digits", "-c", "r0c1,r1c1", "-m", "boltzmann-machine", "-d", "cd", "--json")
+    first, same, other = (estimates(minstein(*command, "--seed", seed)) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, same)
+    assert np.any(first != other)
+    x = ms.datasets.load("digits").x[:, [1, 5]]
+    table = np.array([[np.mean((x == [i, j]).all(1)) for j in (0, 1)] for i in (0, 1)])
+    exact = [np.log(table[1, 0] / table[0, 0]), np.log(table[0, 1] / table[0, 0])]
+    exact += [np.log(table[1, 1] * table[0, 0] / table[1, 0] / table[0, 1])]
+    np.testing.assert_allclose(first, exact, atol=0.2)
+
+
 # Statuses
 
 
@@ -354,7 +441,9 @@ def test_interrupted_while_a_models_code_runs(tmp_path, told):
         "import sys, time\nprint('running', file=sys.stderr, flush=True)\ntime.sleep(60)\n"
     )
     (tmp_path / "a.json").write_text("earlier")
-    code = "from minstein_cli import main; main()"
+    code = (  # a shell that runs the tests in the background has told its children to ignore Ctrl-C
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from minstein_cli import main; main()"
+    )
     command = [sys.executable, "-c", code, "fit", NEWCOMB, "-m", "slow.py:model", "--save", "a.json"]
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as run:

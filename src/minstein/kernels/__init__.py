@@ -12,6 +12,7 @@ from .algebra import Scaled as Scaled
 from .algebra import Separable as Separable
 from .algebra import Sum as Sum
 from .algebra import Tilted as Tilted
+from .hamming import Hamming as Hamming
 from .heuristic import median_heuristic as median_heuristic
 from .radial import IMQ as IMQ
 from .radial import Gaussian as Gaussian

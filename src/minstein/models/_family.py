@@ -13,8 +13,9 @@ from jaxtyping import Float, PRNGKeyArray
 from .._text import as_call
 from .._types import Array, Point, is_traced, namespace
 from ..constraints import AbstractConstraint
-from ..params import POSITIVE, check_value, is_marked, unwrap
+from ..params import POSITIVE, Marked, as_float, check_value, is_marked, unwrap
 from ..sample import read
+from ..spaces import space_of
 
 
 class AbstractModel(eqx.Module):
@@ -31,8 +32,8 @@ class AbstractModel(eqx.Module):
         """log p_θ(x) up to a constant, with every mark already taken off the parameters."""
 
 
-class AbstractFamily(AbstractModel):
-    """A model that can draw from itself and place itself on data."""
+class AbstractSampler(AbstractModel):
+    """A model that can draw from itself."""
 
     def sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
         """n independent draws: a NumPy float64 array, or a JAX array when the key or the model is traced."""
@@ -45,9 +46,13 @@ class AbstractFamily(AbstractModel):
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
         """n independent draws, with every mark already taken off the parameters."""
 
+
+class AbstractFamily(AbstractSampler):
+    """A model that can draw from itself and place itself on data."""
+
     def start(self, x: Any) -> "AbstractFamily":
         """The family at a rough, outlier-resistant estimate from the data: where a fit may begin."""
-        x = read(x)
+        x = read(x, space_of(self))
         return self.place(x if is_traced(x) else np.asarray(x, np.float64))
 
     @abc.abstractmethod
@@ -66,6 +71,11 @@ def check_fields(model: AbstractModel, *, positive: tuple[str, ...] = ()) -> Non
 def plain(value: Any) -> Any:
     """A parameter's value, marked or not."""
     return value.value if is_marked(value) else value
+
+
+def as_array(value: Any) -> Any:
+    """A parameter as a floating-point array, marked or not; a list that was marked too."""
+    return Marked(as_float(value.value), value.constraint) if is_marked(value) else as_float(value)
 
 
 def dimension(loc: Any, scale: Any = 1.0) -> int:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from .._types import Tree
 from ..constraints import PositiveDefinite, Simplex
 from ..params import POSITIVE, REAL, SCALE, Marked, as_float, as_function, check_value, is_floating, is_marked
+from ..spaces import REALS, AbstractSpace
 from ._family import AbstractFamily, AbstractModel
 
 
@@ -18,18 +19,21 @@ class FromLogDensity(AbstractModel):
 
     fn: Callable = eqx.field(converter=as_function)
     params: Tree = eqx.field(metadata={"nameless": True})
+    space: AbstractSpace = eqx.field(default=REALS, repr=False)
 
     def log_density(self, x):
         return self.fn(self.params, x)
 
 
-def from_log_density(fn: Callable, params: Tree) -> FromLogDensity:
+def from_log_density(fn: Callable, params: Tree, *, space: AbstractSpace = REALS) -> FromLogDensity:
     """A model from a plain function `fn(params, x)`: log p up to a constant at one point x of shape (d,).
 
     Args:
         fn: the function; it is given `params` without marks.
         params: any pytree of numbers and arrays; its floating-point leaves are θ. Mark them with `ms.positive`,
             `ms.fixed` and their like.
+        space: where x lives: the reals, `ms.spaces.SPINS`, `ms.spaces.BINARY`, `ms.spaces.Finite(values)` or
+            `ms.spaces.COUNTS`.
 
     >>> model = ms.models.from_log_density(
     ...     lambda p, x: -((x[0] - p["mu"]) ** 2) / (2 * p["sigma"] ** 2), {"mu": 0.0, "sigma": ms.positive(1.0)}
@@ -37,7 +41,7 @@ def from_log_density(fn: Callable, params: Tree) -> FromLogDensity:
     >>> ms.params.names(model)
     ('mu', 'sigma')
     """
-    return FromLogDensity(fn, jax.tree.map(_numbers_to_arrays, params, is_leaf=is_marked))
+    return FromLogDensity(fn, jax.tree.map(_numbers_to_arrays, params, is_leaf=is_marked), space)
 
 
 def _numbers_to_arrays(leaf: Any) -> Any:
@@ -81,7 +85,10 @@ def from_numpyro(distribution: Callable, params: Mapping[str, Any]) -> FromNumPy
     values = {name: value.value if is_marked(value) else value for name, value in params.items()}
     instance = distribution(**values)
     if instance.support.is_discrete:
-        raise TypeError(f"{distribution.__name__} is discrete, and the discrepancies here need continuous data.")
+        raise TypeError(
+            f"{distribution.__name__} is discrete. Write its log-density yourself: "
+            "ms.models.from_log_density(fn, params, space=ms.spaces.COUNTS)."
+        )
     return FromNumPyro(
         distribution, {name: _constrained(name, value, instance.arg_constraints) for name, value in params.items()}
     )

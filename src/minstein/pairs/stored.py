@@ -21,20 +21,27 @@ BYTES = 1 << 29
 
 
 class Stored(eqx.Module):
-    """What is θ-free in the pair sum of one term; `*_on` is the part of each point with itself."""
+    """What is θ-free in the pair sum of one term; `*_on` is the part of each point with itself.
 
-    term: Term
+    `term` says how features enter, or is None where they enter as they are.
+    """
+
+    term: Term | None
     K: Float[Array, "N N"]
     c: Float[Array, "N r"]
     constant: Scalar
     k_on: Scalar
     constant_on: Scalar
 
+    def entering(self, sample: Sample, phi: Features) -> Float[Array, "N r"]:
+        """t of the features, changed as the term has it."""
+        return phi.t if self.term is None else reduced(self.term, sample, phi)[1].t
 
-def fits(terms: tuple[Term, ...], sample: Sample) -> bool:
-    """Whether the matrices of these terms fit into memory."""
+
+def fits(matrices: int, sample: Sample) -> bool:
+    """Whether so many matrices fit into memory."""
     rows = sample.x.shape[0]
-    return len(terms) * rows**2 * sample.x.dtype.itemsize <= BYTES
+    return matrices * rows**2 * sample.x.dtype.itemsize <= BYTES
 
 
 def store(terms: tuple[Term, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
@@ -59,7 +66,7 @@ def stored_products(matrices: tuple[Stored, ...], sample: Sample, phis: Features
     zero = jnp.zeros((phis.t.shape[0],) * 2, sample.x.dtype)
     total = Products(zero, zero)
     for stored in matrices:
-        t = jax.vmap(lambda phi, stored=stored: reduced(stored.term, sample, phi)[1].t)(phis)
+        t = jax.vmap(lambda phi, stored=stored: stored.entering(sample, phi))(phis)
         total = jax.tree.map(jnp.add, total, _products(stored, t))
     return total
 
@@ -68,7 +75,7 @@ def stored_sum(matrices: tuple[Stored, ...], sample: Sample, phi: Features, *, d
     """`pair_sum` of φ = (t, m); value and gradient take one product with each matrix."""
     total = jnp.zeros((), sample.x.dtype)
     for stored in matrices:
-        t = reduced(stored.term, sample, phi)[1].t
+        t = stored.entering(sample, phi)
         total += _quadratic(stored.K, stored.c, t) + stored.constant
         total += diagonal * (stored.k_on * jnp.vdot(t, t) + stored.constant_on)
     return total

@@ -14,6 +14,7 @@ from ..resampling import Bootstrap
 from ..result import Fit
 from ..robustness import Robustness, robustness
 from ..sample import read
+from ..spaces import space_of
 from .markup import clean
 
 
@@ -46,6 +47,11 @@ class Evidence(NamedTuple):
         return bool(self.fit.converged and np.isfinite(list(self.fit.bse.values())).all())
 
     @property
+    def discrete(self) -> bool:
+        """Whether the model is one of isolated values."""
+        return space_of(self.fit.model).discrete
+
+    @property
     def largest(self) -> Float[np.ndarray, " n"]:
         """By how many standard errors each observation moved the estimate that it moved most."""
         return np.abs(self.shifts).max(1) if self.shifts is not None else np.zeros(len(self.x))
@@ -61,7 +67,8 @@ def gathered(fit: Fit, x: Any, columns: Sequence[str] | None, alpha: float, boot
         raise ValueError("A report is of one fit; these are replications.")
     titles = _columns(columns if columns is not None else getattr(x, "columns", None), fit.d)
     values = x if hasattr(x, "dtype") else np.asarray(x)
-    data = np.asarray(read(values.astype(float) if values.dtype.kind in "iub" else values), np.float64)
+    values = values.astype(float) if values.dtype.kind in "iub" else values
+    data = np.asarray(read(values, space_of(fit.model)), np.float64)
     if data.shape != (fit.n, fit.d):
         raise errors.another_sample(data.shape, (fit.n, fit.d))
     if bootstrap is not None and bootstrap.names != fit.names:

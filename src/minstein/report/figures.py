@@ -116,7 +116,7 @@ def _own(name: str, key: str, value: str) -> str:
 def of_fit(evidence: Evidence) -> Iterator[str]:
     """The data with the fitted density, where one can be drawn."""
     fit = evidence.fit
-    if fit.d > 2 or not np.isfinite(fit.theta).all():
+    if fit.d > 2 or evidence.discrete or not np.isfinite(fit.theta).all():
         return
 
     def density(ax: Any) -> None:
@@ -218,9 +218,9 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def of_data(evidence: Evidence) -> Iterator[str]:
-    """A histogram of each variable, where there are several."""
+    """A histogram of each variable, where there are several or no density was drawn over it."""
     d = len(evidence.columns)
-    if d == 1:
+    if d == 1 and not evidence.discrete:
         return
     shown, across = min(d, _MOST_HISTOGRAMS), min(d, 3)
     down = -(-shown // across)
@@ -230,19 +230,34 @@ def of_data(evidence: Evidence) -> Iterator[str]:
             if j >= shown:
                 ax.set_axis_off()
                 continue
-            seen = plot.near(evidence.x[:, j : j + 1])[:, 0]
-            ax.hist(seen, bins=plot.histogram_edges(seen), color=plot.BLUE, alpha=0.75)
+            _histogram(evidence, j, ax)
             ax.set_title(_short(evidence.columns[j]), fontsize=9)
             ax.spines["left"].set_visible(False)
             ax.set_yticks([])
             ax.tick_params(labelsize=8)
-            ax.locator_params(axis="x", nbins=3)
 
     more = "" if shown == d else f" The first {shown} of {d}."
     yield drawn("histograms", f"Each variable by itself.{more}", histograms, (4.8, 1.15 * down + 0.2))
 
 
 _MOST_HISTOGRAMS = 12
+
+
+def _histogram(evidence: Evidence, j: int, ax: Any) -> None:
+    if evidence.discrete:
+        values, counts = np.unique(evidence.x[:, j], return_counts=True)
+        ax.bar(values, counts, 0.8 * np.diff(values).min(initial=2.0), color=plot.BLUE, alpha=0.75)
+        if len(values) <= _FEW_VALUES:
+            ax.set_xticks(values)
+        else:
+            ax.locator_params(axis="x", nbins=3, integer=True)
+        return
+    seen = plot.near(evidence.x[:, j : j + 1])[:, 0]
+    ax.hist(seen, bins=plot.histogram_edges(seen), color=plot.BLUE, alpha=0.75)
+    ax.locator_params(axis="x", nbins=3)
+
+
+_FEW_VALUES = 4
 
 
 def _short(text: str, most: int = 18) -> str:

@@ -159,7 +159,7 @@ def data(evidence: Evidence) -> str:
     variables = "one variable" if len(evidence.columns) == 1 else f"{len(evidence.columns)} variables"
     more = f" The table shows the first {shown}." if shown < len(evidence.columns) else ""
     parts = [
-        paragraph(f"{len(x)} observations of {variables}.{same}{_far(x)}{more}"),
+        paragraph(f"{len(x)} observations of {variables}.{same}{'' if evidence.discrete else _far(x)}{more}"),
         table(caption, columns, rows, corner=corner),
         tag("div", *figures.of_data(evidence), class_="figures"),
     ]

@@ -5,14 +5,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from .. import status
+from ..contrastive import CD
 from ..discrepancies import DKSD, DSM
+from ..discrete import DFD, MPF, PseudoLikelihood
+from ..discrete_ksd import DiscreteKSD
 from .evidence import Evidence
 
-METHOD = (
+_PROBLEM = (
     "Many models give the shape of a density but not its height: the constant that makes it integrate to one cannot be "
-    "computed, and likelihood methods are stuck without it. A Stein discrepancy does not need it. It looks only at the "
-    "slope of the log-density, from which the constant has gone, and it uses a fact that Charles Stein found: if the "
-    "model is right, certain averages that are built from this slope are exactly zero. "
+    "computed, and likelihood methods are stuck without it. "
+)
+METHOD = _PROBLEM + (
+    "A Stein discrepancy does not need it. It looks only at the slope of the log-density, from which the constant has "
+    "gone, and it uses a fact that Charles Stein found: if the model is right, certain averages that are built from "
+    "this slope are exactly zero. "
+)
+_DISCRETE = _PROBLEM + (
+    "Where the data are discrete, the ratio of the probabilities of two neighbouring states does not need it, as the "
+    "constant cancels. "
 )
 
 _OF_KERNELS = (
@@ -24,6 +34,21 @@ _OF_SCORES = (
     "Score matching, the variant used here, compares the slopes of model and data on average over the sample; a "
     "diffusion, where there is one, decides how much each region counts. "
 )
+_BY_RATIOS = {
+    MPF: "Minimum probability flow sets the data in motion towards the model, with rates that are made from these "
+    "ratios, and measures how fast probability leaves the states that were observed: the slower, the better. ",
+    PseudoLikelihood: "The pseudo-likelihood multiplies the probabilities of each variable given all others, which are "
+    "made from these ratios; its negative logarithm takes the place of a discrepancy. ",
+    DFD: "The discrete Fisher divergence compares these ratios with those of the data on average over the sample. ",
+    DiscreteKSD: "If the model is right, certain averages that are built from these ratios are exactly zero; the "
+    "discrete kernel Stein discrepancy takes a whole space of them at once and measures how far those of the data are "
+    "from it. ",
+}
+_OF_CHAINS = _PROBLEM + (
+    "A Markov chain that leaves the model as it is does not need it. Contrastive divergence runs such chains from the "
+    "observations for a few steps: if the model is right, their ends look like their beginnings. The estimates are the "
+    "parameters at which ends and beginnings agree on average; they carry the noise of the chains."
+)
 _MINIMUM = "The estimates are the parameters at which the discrepancy is smallest."
 _ERRORS = (
     " Their standard errors follow from how sharply it rises around them and from how strongly each observation pulls; "
@@ -33,9 +58,17 @@ _ERRORS = (
 
 def method(evidence: Evidence) -> str:
     """The method for a reader who has never heard of Stein."""
-    variants = {DKSD: _OF_KERNELS, DSM: _OF_SCORES}
-    variant = variants.get(type(evidence.fit.discrepancy), "")
-    return METHOD + variant + _MINIMUM + (_ERRORS if evidence.has_errors else "")
+    kind = type(evidence.fit.discrepancy)
+    if kind is CD:
+        return _OF_CHAINS
+    if evidence.discrete:
+        return _DISCRETE + _BY_RATIOS.get(kind, "") + _MINIMUM + (_ERRORS if evidence.has_errors else "")
+    return (
+        METHOD
+        + {DKSD: _OF_KERNELS, DSM: _OF_SCORES}.get(kind, "")
+        + _MINIMUM
+        + (_ERRORS if evidence.has_errors else "")
+    )
 
 
 def outcome(evidence: Evidence) -> str:
@@ -48,11 +81,21 @@ def outcome(evidence: Evidence) -> str:
 def fitted(evidence: Evidence) -> str:
     """What was fitted, to what and how, in one sentence."""
     fit, p = evidence.fit, len(evidence.fit.names)
-    ways = {DKSD: "by minimising a kernel Stein discrepancy", DSM: "by score matching"}
-    way = ways.get(type(fit.discrepancy), f"by minimising {type(fit.discrepancy).__name__}")
+    way = _WAYS.get(type(fit.discrepancy), f"by minimising {type(fit.discrepancy).__name__}")
     variables = "" if fit.d == 1 else f" of {fit.d} variables"
     free = "one free parameter" if p == 1 else f"{p} free parameters"
     return f"{type(fit.model).__name__} with {free}, fitted to {fit.n} observations{variables} {way}."
+
+
+_WAYS = {
+    DKSD: "by minimising a kernel Stein discrepancy",
+    DSM: "by score matching",
+    MPF: "by minimum probability flow",
+    PseudoLikelihood: "by maximising the pseudo-likelihood",
+    DFD: "by minimising a discrete Fisher divergence",
+    DiscreteKSD: "by minimising a discrete kernel Stein discrepancy",
+    CD: "by contrastive divergence",
+}
 
 
 def advice(evidence: Evidence) -> str:

@@ -15,6 +15,14 @@ from ..objective import AbstractObjective
 from ..progress import bar
 
 
+class Chains(NamedTuple):
+    """What a search by Markov chains adds: the Monte-Carlo errors of η and of the loss, and the acceptance rate."""
+
+    jitter: Float[Array, "*k p"]
+    error: Float[Array, "*k"]
+    moved: Float[Array, "*k"]
+
+
 class Candidates(NamedTuple):
     """Where the search from each start ended; `condition` is NaN where the search did not learn it."""
 
@@ -24,6 +32,7 @@ class Candidates(NamedTuple):
     steps: Int[Array, " k"]
     trace: Float[Array, "k t"]
     condition: Float[Array, " k"]
+    chains: Chains | None = None
 
 
 class AbstractSolver(eqx.Module):

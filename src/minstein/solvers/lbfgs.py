@@ -19,7 +19,8 @@ SCALED = 100
 class LBFGS(AbstractIterative):
     """Limited-memory BFGS with a line search, by Optax.
 
-    Up to 100 parameters it works in units in which the metric g has a unit diagonal at the start.
+    Up to 100 parameters it works in units in which the metric g has a unit diagonal at the start; beyond, the noise of
+    the loss is taken to be its size at the start over √n.
 
     Args:
         max_steps: the iteration limit.
@@ -66,7 +67,7 @@ class LBFGS(AbstractIterative):
 
 
 def _units(objective: AbstractObjective, eta: Theta):
-    if eta.size > SCALED:
-        return jnp.ones_like(eta), jnp.maximum(jnp.abs(objective(eta)), 1e-300)
+    if eta.size > SCALED or objective.is_laborious(eta.size):
+        return jnp.ones_like(eta), jnp.maximum(jnp.abs(objective(eta)) / jnp.sqrt(objective.sample.size), 1e-300)
     jet = objective.jet(eta)
     return spread(objective, eta, jet) / jnp.sqrt(objective.sample.size), jet.noise

@@ -16,14 +16,18 @@ from jaxtyping import Float, Int
 from .. import errors, status
 from .._types import Array, Scalar, Theta, Tree, is_traced
 from ..checkpoint import checkpoint
-from ..objective import AbstractObjective, PairObjective, PlainObjective, PointObjective
+from ..objective import AbstractObjective, ChainObjective, PointObjective
 from ..progress import bar
-from ..sample import Sample, bucket
-from ._solver import RUNNING, AbstractSolver, Candidates
+from ..sample import Sample
+from ._solver import RUNNING, AbstractSolver, Candidates, Chains
 
 
 class Walk(NamedTuple):
-    """A descent under way: all that is needed to go on with it. `inner` is the solver's own."""
+    """A descent under way: all that is needed to go on with it. `inner` is the solver's own.
+
+    For contrastive divergence, `chains` are those that persist, and `blocks` holds sums of η over equal parts of the
+    last steps.
+    """
 
     eta: Theta
     mean: Theta
@@ -34,6 +38,8 @@ class Walk(NamedTuple):
     steps: Int[Array, ""]
     status: Int[Array, ""]
     trace: Float[Array, " t"]
+    chains: Tree
+    blocks: Float[Array, "b p"]
 
 
 class AbstractStochastic(AbstractSolver):
@@ -81,9 +87,12 @@ class AbstractStochastic(AbstractSolver):
             walk = self._walked(objective, walk, batch, progress)
         eta = jnp.where(self.average > 0, walk.mean, walk.eta)
         code = jnp.where(walk.status == RUNNING, status.FINISHED, walk.status)
-        value = _final_loss(objective, eta, walk.trace, walk.steps)
+        if isinstance(objective, ChainObjective):
+            code, value, chains = _settled(self, objective, walk, eta, code, key)
+        else:
+            value, chains = _final_loss(objective, eta, walk.trace, walk.steps), None
         unknown = jnp.full_like(value, jnp.nan)
-        return Candidates(eta[None], value[None], code[None], walk.steps[None], walk.trace[None], unknown[None])
+        return Candidates(eta[None], value[None], code[None], walk.steps[None], walk.trace[None], unknown[None], chains)
 
     def _batch(self, objective: AbstractObjective) -> int:
         n = objective.sample.n
@@ -141,29 +150,21 @@ def _shuffled(key: Any, sample: Sample) -> Int[Array, " N"]:
     return jnp.argsort(jnp.where(sample.real, jax.random.uniform(key, sample.real.shape), 2))
 
 
-def _minibatch(objective: AbstractObjective, rows: Int[Array, " b"]) -> AbstractObjective:
-    """The objective on some rows, unbiased for that on all."""
-    sample, b = objective.sample, rows.shape[0]
-    rows = jnp.concatenate([rows, jnp.broadcast_to(rows[:1], (bucket(b) - b,))])
-    part = dataclasses.replace(objective, sample=Sample(sample.x[rows], jnp.asarray(b), sample.centre))
-    if isinstance(part, PairObjective):
-        share = part.diagonal * (b - 1) / jnp.maximum(sample.size - 1, 1)
-        return dataclasses.replace(part, diagonal=share, stored=None)
-    if isinstance(part, PlainObjective):
-        return dataclasses.replace(part, diagonal=jnp.zeros_like(part.diagonal))
-    return part
-
-
 @eqx.filter_jit
 def _start(solver: AbstractStochastic, objective: AbstractObjective, etas: Array, key: Any, batch: int) -> Walk:
-    """The start whose loss is lower on the first minibatch."""
+    """The start whose loss is lower on the first minibatch; the last start where that tells nothing, as for chains."""
     key, fresh = jax.random.split(key)
     order = _shuffled(fresh, objective.sample)
-    losses = jax.lax.map(_minibatch(objective, order[:batch]), etas)
-    eta = etas[jnp.argmin(jnp.where(jnp.isfinite(losses), losses, jnp.inf))]
+    rows = order[:batch]
+    if isinstance(objective, ChainObjective):
+        eta, chains, blocks = etas[-1], objective.on_rows(rows).x, _BLOCKS
+    else:
+        losses = jax.lax.map(objective.part(rows, etas[0], None, ())[0], etas)
+        eta, chains, blocks = etas[jnp.argmin(jnp.where(jnp.isfinite(losses), losses, jnp.inf))], (), 0
     trace = jnp.full(solver.steps, jnp.nan, eta.dtype)
-    zero = jnp.asarray(0)
-    return Walk(eta, jnp.zeros_like(eta), solver.begin(eta), key, order, zero, zero, jnp.asarray(RUNNING), trace)
+    zero, none = jnp.asarray(0), jnp.zeros((blocks, eta.size), eta.dtype)
+    running = jnp.asarray(RUNNING)
+    return Walk(eta, jnp.zeros_like(eta), solver.begin(eta), key, order, zero, zero, running, trace, chains, none)
 
 
 @eqx.filter_jit
@@ -179,7 +180,9 @@ def _advance(
     def body(walk: Walk) -> Walk:
         walk = jax.lax.cond(walk.position + batch > objective.sample.n, shuffle, lambda walk: walk, walk)
         rows = jax.lax.dynamic_slice_in_dim(walk.order, walk.position, batch)
-        eta, inner, value = solver.move(_minibatch(objective, rows), walk.eta, walk.inner, walk.steps)
+        fresh = jax.random.fold_in(walk.key, walk.steps)
+        part, chains = objective.part(rows, walk.eta, fresh, walk.chains)
+        eta, inner, value = solver.move(part, walk.eta, walk.inner, walk.steps)
         fine = jnp.isfinite(value) & jnp.all(jnp.isfinite(eta))
         eta, inner = jax.tree.map(lambda new, old: jnp.where(fine, new, old), (eta, inner), (walk.eta, walk.inner))
         since = walk.steps + 1 - solver.steps * (1 - solver.average)  # steps in the average so far
@@ -192,9 +195,54 @@ def _advance(
             steps=walk.steps + 1,
             status=jnp.where(fine, RUNNING, status.DIVERGED),
             trace=jnp.asarray(walk.trace).at[walk.steps].set(value),
+            chains=chains,
+            blocks=_added(walk.blocks, _block(solver, walk.steps), eta),
         )
 
     return jax.lax.while_loop(lambda walk: (walk.steps < until) & (walk.status == RUNNING), body, walk)
+
+
+_BLOCKS = 20
+"""Parts of the last steps that are compared with one another."""
+
+
+def _added(blocks: Float[Array, "b p"], block: Array, eta: Theta) -> Float[Array, "b p"]:
+    """η added to its block, where there are blocks and it belongs to one."""
+    return jnp.asarray(blocks).at[block].add(eta, mode="drop") if blocks.shape[0] else blocks
+
+
+def _block(solver: AbstractStochastic, step: Array) -> Array:
+    """The block to which a step belongs; past the last one for the early steps."""
+    first = round(solver.steps * (1 - (solver.average or 0.5)))
+    return jnp.where(step < first, _BLOCKS, (step - first) * _BLOCKS // max(1, solver.steps - first))
+
+
+@eqx.filter_jit
+def _settled(
+    solver: AbstractStochastic, objective: ChainObjective, walk: Walk, eta: Theta, code: Array, key: Any
+) -> tuple[Array, Scalar, Chains]:
+    """Whether the first and the second half of the last steps agree but for their noise; the loss at the end."""
+    steps = jnp.arange(solver.steps)
+    counts = jnp.zeros(_BLOCKS, eta.dtype).at[_block(solver, steps)].add(1, mode="drop")
+    means = (walk.blocks / counts[:, None]).reshape(2, _BLOCKS // 2, -1)
+    spread = jnp.mean(jnp.var(means, axis=1, ddof=1), axis=0)
+    drift = jnp.mean(means[1], axis=0) - jnp.mean(means[0], axis=0)
+    t = drift**2 / jnp.where(spread > 0, spread * 4 / _BLOCKS, 1)
+    agrees = jnp.sqrt(jnp.mean(t)) <= _DRIFT
+    ends, moved = objective.discrepancy.ends(objective.at(eta), objective.sample.x, jax.random.fold_in(key, 1))
+    sample, whole = objective.sample, dataclasses.replace(objective, ends=ends)
+    loss, acceptance = whole(eta), jnp.sum(sample.zero_padding(moved)) / sample.size
+    error = jnp.sqrt(jnp.sum(sample.zero_padding((whole.growth(eta) - loss) ** 2))) / sample.size
+    code = jnp.where((code == status.FINISHED) & agrees, status.CONVERGED, code)
+    code = jnp.where(acceptance == 0, status.REJECTED, code)
+    long = jnp.mean((walk.blocks / counts[:, None]).reshape(_BLOCKS // 4, 4, -1), axis=1)
+    jitter = jnp.std(long, axis=0, ddof=1) / jnp.sqrt(_BLOCKS / 4)
+    return code, loss, Chains(jitter[None], error[None], acceptance[None])
+
+
+_DRIFT = 5.0
+"""How far the halves may be apart, in root mean square over the parameters, in standard errors as if blocks were
+independent. They are not quite, which makes three or four no rarity; a steady drift gives eight."""
 
 
 class SGD(AbstractStochastic):

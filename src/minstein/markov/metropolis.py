@@ -1,0 +1,118 @@
+"""Metropolis–Hastings kernels on ℝᵈ: random walk, Langevin, Hamiltonian."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from .. import errors
+from .._types import Array, LogDensity, Point, Scalar
+from ..params import POSITIVE, as_float, check_value
+from ._transition import AbstractTransition
+
+
+def _positive(kernel: AbstractTransition, step: Any) -> None:
+    check_value(f"{type(kernel).__name__}: step", step, POSITIVE)
+
+
+def _check_continuous(kernel: AbstractTransition, space: Any) -> None:
+    if space.discrete:
+        raise errors.continuous_kernel(type(kernel).__name__, space)
+
+
+def _accepted(key: Any, log_ratio: Scalar, there: Point, here: Point) -> Point:
+    """The proposal with probability min(1, ratio), else the point itself; a ratio that is no number is zero."""
+    ratio = jnp.where(jnp.isnan(log_ratio), -jnp.inf, log_ratio)
+    return jnp.where(jnp.log(jax.random.uniform(key, dtype=here.dtype)) < ratio, there, here)
+
+
+class RandomWalk(AbstractTransition):
+    """Random-walk Metropolis: propose x + εz with z normal.
+
+    Args:
+        step: ε > 0, a number or one for each coordinate.
+    """
+
+    step: Any = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        _positive(self, self.step)
+
+    def check(self, model, space):
+        _check_continuous(self, space)
+
+    def __call__(self, model, x, key):
+        propose, accept = jax.random.split(key)
+        y = x + self.step * jax.random.normal(propose, x.shape, x.dtype)
+        return _accepted(accept, model(y) - model(x), y, x)
+
+
+class MALA(AbstractTransition):
+    """The Metropolis-adjusted Langevin algorithm: propose x + ½ε²∇log p(x) + εz with z normal.
+
+    Args:
+        step: ε > 0, a number or one for each coordinate.
+    """
+
+    step: Any = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        _positive(self, self.step)
+
+    def check(self, model, space):
+        _check_continuous(self, space)
+
+    def __call__(self, model, x, key):
+        propose, accept = jax.random.split(key)
+        value = jax.value_and_grad(model)
+        log_p, slope = value(x)
+        y = self._drifted(x, slope) + self.step * jax.random.normal(propose, x.shape, x.dtype)
+        log_p_there, slope_there = value(y)
+        forth, back = self._log_density(y, x, slope), self._log_density(x, y, slope_there)
+        return _accepted(accept, log_p_there - log_p + back - forth, y, x)
+
+    def _drifted(self, x: Point, slope: Point) -> Point:
+        return x + self.step**2 * slope / 2
+
+    def _log_density(self, y: Point, x: Point, slope: Point) -> Scalar:
+        """Of the proposal y from x, up to a constant."""
+        return -jnp.sum(((y - self._drifted(x, slope)) / self.step) ** 2) / 2
+
+
+class HMC(AbstractTransition):
+    """Hamiltonian Monte Carlo: a leapfrog path with normal momenta.
+
+    Args:
+        step: ε > 0, a number or one for each coordinate.
+        leaps: how many steps a path has.
+    """
+
+    step: Any = eqx.field(converter=as_float)
+    leaps: int = eqx.field(static=True, default=10)
+
+    def __check_init__(self):
+        _positive(self, self.step)
+        if self.leaps < 1:
+            raise ValueError(f"HMC: leaps must be at least 1, got {self.leaps}.")
+
+    def check(self, model, space):
+        _check_continuous(self, space)
+
+    def __call__(self, model, x, key):
+        propose, accept = jax.random.split(key)
+        momentum = jax.random.normal(propose, x.shape, x.dtype)
+        energy = lambda x, momentum: jnp.vdot(momentum, momentum) / 2 - model(x)
+        y, end = self._path(model, x, momentum)
+        return _accepted(accept, energy(x, momentum) - energy(y, end), y, x)
+
+    def _path(self, model: LogDensity, x: Point, momentum: Point) -> tuple[Point, Point]:
+        slope = jax.grad(model)
+
+        def leap(_: Array, state: tuple[Point, Point]) -> tuple[Point, Point]:
+            x, momentum = state
+            momentum = momentum + self.step * slope(x) / 2
+            x = x + self.step * momentum
+            return x, momentum + self.step * slope(x) / 2
+
+        return jax.lax.fori_loop(0, self.leaps, leap, (x, momentum))

@@ -1,0 +1,42 @@
+"""The loss as a function of one vector, with what solvers and inference need to know around a point.
+
+The vector is η = params.to_real(model), where every constraint holds by itself, or θ on the natural scale.
+"""
+
+import jax.numpy as jnp
+
+from .._types import LogDensity, Scalar
+from ..contrastive import CD
+from ..discrepancies import DKSD
+from ..discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise
+from ..sample import Sample
+from ._objective import AbstractObjective as AbstractObjective
+from ._objective import Jet as Jet
+from ._objective import Second as Second
+from .chains import ChainObjective as ChainObjective
+from .chains import chain_objective
+from .pairs import PairObjective as PairObjective
+from .pairs import PlainObjective as PlainObjective
+from .points import PointObjective as PointObjective
+
+
+def objective(
+    discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample, *, natural: bool = False, keep: bool = False
+) -> AbstractObjective:
+    """The loss in η, or in θ if `natural`; `keep` stores what is θ-free, for many evaluations."""
+    match discrepancy:
+        case DKSD() if discrepancy.terms() is None:
+            return PlainObjective(model, sample, natural, discrepancy, _diagonal(discrepancy, sample))
+        case AbstractPairwise():
+            stored = discrepancy.stored(model, sample) if keep else None
+            return PairObjective(model, sample, natural, discrepancy, _diagonal(discrepancy, sample), stored)
+        case AbstractPointwise():
+            return PointObjective(model, sample, natural, discrepancy)
+        case CD():
+            return chain_objective(discrepancy, model, sample, natural)
+        case _:
+            raise TypeError(f"There is no way to minimise {type(discrepancy).__name__}.")
+
+
+def _diagonal(discrepancy: AbstractPairwise, sample: Sample) -> Scalar:
+    return jnp.asarray(0 if discrepancy.unbiased else 1, sample.x.dtype)
