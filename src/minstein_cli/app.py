@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from minstein_paper.catalogue import NAMES as EXPERIMENTS
+
 from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, find, names
 from .complaint import complain
 from .options import FILE, Grouped, Named, every_option
@@ -33,6 +35,8 @@ def reported(debug: bool) -> Iterator[None]:
 
 def _told(reason: BaseException) -> tuple[str, str, int]:
     match reason:
+        case KeyboardInterrupt(args=(str(text),)):
+            return "Interrupted", text, INTERRUPTED
         case KeyboardInterrupt():
             return "Interrupted", "nothing was written.", INTERRUPTED
         case MemoryError():
@@ -187,6 +191,29 @@ def datasets(debug: bool) -> None:
 
     with reported(debug):
         saved.datasets()
+
+
+@app.command()
+@click.argument("experiment", type=click.Choice([*EXPERIMENTS, "all", "list"]), metavar="EXPERIMENT|all|list")
+@click.option("--out", type=FILE, help="The directory for figures, tables and the page; needed unless listing.")
+@click.option("--quick/--full", default=True, help="A few minutes for all, or enough replications for publication.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The source of randomness.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@_debug
+def paper(experiment: str, out: Path | None, quick: bool, seed: int, quiet: bool, debug: bool) -> None:
+    """Reproduce the experiments of the paper: figures, tables, and each claim with its verdict.
+
+    What was interrupted goes on where it stopped when the same command is given again.
+    """
+    from . import paper as reproduction
+
+    with reported(debug):
+        if experiment == "list":
+            reproduction.listing()
+        elif out is None:
+            raise Problem("--out is missing: the directory for figures, tables and the page, such as --out paper.")
+        else:
+            reproduction.run(experiment, out, full=not quick, seed=seed, quiet=quiet)
 
 
 @app.command()
