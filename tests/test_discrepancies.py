@@ -168,6 +168,7 @@ def test_v_statistic_is_non_negative_and_u_may_be_negative():
     assert x.dtype == np.float64
 
 
+@pytest.mark.slow
 def test_u_statistic_is_unbiased_at_the_truth():
     model = ms.models.StudentT(0.0, 1.0, 5.0)
     samples = model.sample(jax.random.key(5), 6000).reshape(300, 20)

@@ -106,7 +106,10 @@ def closed():
 class TestSolversAgree:
     @pytest.mark.parametrize(
         "solver",
-        [ms.GaussNewton(), ms.LBFGS(), pytest.param(ms.DirectSearch(), marks=pytest.mark.slow)],
+        [
+            ms.GaussNewton(),
+            *(pytest.param(solver, marks=pytest.mark.slow) for solver in (ms.LBFGS(), ms.DirectSearch())),
+        ],
         ids=lambda s: type(s).__name__,
     )
     def test_deterministic(self, closed, solver):
@@ -115,6 +118,7 @@ class TestSolversAgree:
         np.testing.assert_allclose(fit.theta, closed.theta, rtol=1e-5)
         np.testing.assert_allclose(fit.cov, closed.cov, rtol=1e-4)
 
+    @pytest.mark.slow
     def test_stochastic(self, closed):
         solver = ms.SGD(optax.adam(0.02), steps=3000, batch=25, average=0.5)
         fit = ms.fit(NATURAL, X, CONVEX, solver=solver, key=jax.random.key(0))

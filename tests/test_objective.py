@@ -55,7 +55,7 @@ def evaluate(compute, discrepancy, model, x, **options):
         ("elliptical", "scalar"),
         ("tilted", "diagonal"),
         pytest.param("separable", "full", marks=pytest.mark.slow),
-        ("sum", "scalar"),
+        pytest.param("sum", "scalar", marks=pytest.mark.slow),
     ],
 )
 def test_stored_matrices_give_the_same_jet(k, m, unbiased):

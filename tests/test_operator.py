@@ -40,6 +40,7 @@ def test_mean_zero_in_one_dimension(family):
     np.testing.assert_allclose(np.array(totals[1:]) / totals[0], 0, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_mean_zero_in_three_dimensions():
     """E_P[S g] = 0 by Gauss–Hermite quadrature for a Gaussian with any covariance and a full matrix field."""
     L = np.array([[1.0, 0, 0], [0.5, 0.8, 0], [-0.3, 0.2, 1.1]])
