@@ -231,3 +231,82 @@ class TestE15:
             for model in (ms.models.Gaussian(0.5, 1.3), ms.models.Gaussian(0.0, 1.0))
         ]
         assert losses[0] - losses[1] == pytest.approx(dsm, rel=1e-12)
+
+
+class TestE8:
+    """The intractable model: with x₁x₂ in ψ and the weights in Liu et al.'s order it is a density."""
+
+    def test_order_of_the_weights(self):
+        """−log p is a quadratic form but for a bounded term, so that its Hessian far out decides."""
+
+        def smallest(x1x2, others):
+            base = lambda x: -0.5 * x @ x + x1x2 * x[0] * x[1] + others * x[0] * (x[2] + x[3] + x[4])
+            return np.linalg.eigvalsh(-jax.hessian(base)(jnp.zeros(5)))[0]
+
+        assert smallest(0.2, 0.6) == pytest.approx(-0.0583, abs=1e-4)
+        assert smallest(0.6, 0.2) == pytest.approx(0.3072, abs=1e-4)
+
+    def test_pole_of_the_diffusion(self):
+        """A third of the draws of x₄ lie beyond the pole of 1/(1 + x); and the draws are right: x₄ by quadrature."""
+        from minstein_paper import liu
+
+        x4 = np.asarray(liu.sample(jax.random.key(8), 20_000))[:, 3]
+        density = lambda x: np.exp(-(x**2) / (2 * liu.COVARIANCE[3, 3]) - np.tanh(x))
+        expected = lambda f: quad(lambda x: f(x) * density(x), -12, 12)[0] / quad(density, -12, 12)[0]
+        beyond = quad(density, -12, -1)[0] / quad(density, -12, 12)[0]
+        assert beyond == pytest.approx(0.335, abs=0.001)
+        assert np.mean(x4 < -1) == pytest.approx(beyond, abs=4 * np.sqrt(0.335 * 0.665 / 20_000))
+        assert np.tanh(x4).mean() == pytest.approx(expected(np.tanh), abs=4 * 0.56 / np.sqrt(20_000))
+
+
+class TestE16:
+    """Misprints of the appendix that change a number."""
+
+    def test_norm_of_a_diagonal_kernel(self):
+        """‖f‖² = Σᵢ‖fᵢ‖²/λᵢ: for f = K(·, x)a it is aᵀK(x, x)a, and ‖fᵢ‖² = (λᵢaᵢ)²k(x, x)."""
+        lam, a, x = np.array([2.0, 5.0]), np.array([1.0, -3.0]), jnp.zeros(2)
+        k = ms.kernels.Gaussian(1.0)
+        norm = a @ np.asarray(ms.kernels.Separable(np.diag(lam), k)(x, x)) @ a
+        parts = (lam * a) ** 2 * float(k(x, x))
+        assert norm == pytest.approx((parts / lam).sum())
+        assert all(abs(norm - parts.sum() / each) > 1 for each in lam)
+
+    def test_an_integrable_positive_function_need_not_be_a_kernel(self):
+        """Φ(x) = exp(−x⁴) > 0 is in L¹, yet its Gram matrices have negative eigenvalues."""
+        x = np.linspace(-3, 3, 13)
+        assert np.linalg.eigvalsh(np.exp(-((x[:, None] - x) ** 4)))[0] < -0.05
+
+
+class TestE17:
+    """O(d²) for a pair needs a radial kernel, and no product of matrices."""
+
+    def test_trace(self):
+        """tr(m(y)m(x)ᵀ∂ₓ∂ᵧk) = a⟨m(x), m(y)⟩ + b⟨m(x)ᵀu, m(y)ᵀu⟩ for ∂ₓ∂ᵧk = aI + buuᵀ."""
+        rng = np.random.default_rng(17)
+        x, y, mx, my = rng.normal(size=5), rng.normal(size=5), rng.normal(size=(5, 5)), rng.normal(size=(5, 5))
+        with jax.enable_x64(True):
+            k = lambda x, y: ms.kernels.IMQ(1.5)(x, y)
+            mixed = np.asarray(jax.jacfwd(jax.grad(k), 1)(jnp.asarray(x), jnp.asarray(y)))
+        u = x - y
+        q = 1.5**2 + u @ u
+        a, b = q**-1.5, -3 * q**-2.5
+        np.testing.assert_allclose(mixed, a * np.eye(5) + b * np.outer(u, u), rtol=1e-12)
+        assert np.trace(my @ mx.T @ mixed) == pytest.approx(a * np.sum(mx * my) + b * (mx.T @ u) @ (my.T @ u), rel=1e-12)
+
+
+class TestE18:
+    """α ≥ θ₂ − 1 bounds the influence, but less does: θ₂ − 3/2 for DSM, θ₂ − 1 + 2β for DKSD with (c² + r²)^β."""
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        ("discrepancy", "sharp", "power"),
+        [(ms.DSM, 3.5, 2), (lambda m: ms.DKSD(ms.kernels.IMQ(1.0), m), 3.0, 1)],
+        ids=["DSM", "DKSD"],
+    )
+    def test_rate(self, discrepancy, sharp, power):
+        x = ms.models.GeneralisedGamma(0.0, 5.0).sample(jax.random.key(18), 50)
+        z = np.array([[1e3], [1e4]])
+        for alpha in (sharp - 0.5, sharp, sharp + 0.5):
+            fit = ms.fit(ms.models.GeneralisedGamma(0.1, 5.0), x, discrepancy(ms.diffusions.decay(alpha)))
+            near, far = np.abs(np.asarray(ms.influence(fit, x, z))[:, 0])
+            assert np.log10(far / near) == pytest.approx(power * (sharp - alpha), abs=0.02)
