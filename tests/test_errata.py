@@ -291,7 +291,8 @@ class TestE17:
         q = 1.5**2 + u @ u
         a, b = q**-1.5, -3 * q**-2.5
         np.testing.assert_allclose(mixed, a * np.eye(5) + b * np.outer(u, u), rtol=1e-12)
-        assert np.trace(my @ mx.T @ mixed) == pytest.approx(a * np.sum(mx * my) + b * (mx.T @ u) @ (my.T @ u), rel=1e-12)
+        short = a * np.sum(mx * my) + b * (mx.T @ u) @ (my.T @ u)
+        assert np.trace(my @ mx.T @ mixed) == pytest.approx(short, rel=1e-12)
 
 
 class TestE18:

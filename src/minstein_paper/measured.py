@@ -17,7 +17,7 @@ class Measured(NamedTuple):
     def __str__(self) -> str:
         if not np.isfinite(self.value):
             return "–"
-        if self.error == 0:
+        if self.error <= 1e-9 * abs(self.value):
             return f"{self.value:.4g}"
         digits = int(np.clip(1 - np.floor(np.log10(self.error)), 0, 6))
         return f"{self.value:.{digits}f} ± {self.error:.{digits}f}"
