@@ -16,6 +16,7 @@ from minstein_paper.lab import Lab
 from minstein_paper.measured import Measured, mean, ratio, rmse, share
 from minstein_paper.page import markdown_table
 from minstein_paper.run import reproduce
+from minstein_paper.side_by_side import side_by_side
 
 TIMED = "theory: complexity"
 """The one claim about seconds, which a busy machine may refute."""
@@ -62,6 +63,22 @@ def test_an_experiment_goes_on_where_it_was_interrupted(tmp_path):
     again = dataclasses.replace(broken, say=calls.append).replicate("noise", noise, np.ones(2), quick=50, full=50)
     assert calls == ["noise, 25 of 50"]
     np.testing.assert_array_equal(again, rows)
+
+
+def doubled(number, say):
+    if number < 0:
+        raise ValueError("negative")
+    say(f"{number} is doubled")
+    return 2 * number
+
+
+@pytest.mark.slow
+def test_side_by_side():
+    said = []
+    assert dict(side_by_side(doubled, {"a": (1,), "b": (2,), "c": (3,)}, 2, said.append)) == {"a": 2, "b": 4, "c": 6}
+    assert set(said) == {f"{i} is doubled" for i in (1, 2, 3)}
+    with pytest.raises(ValueError, match="negative"):
+        list(side_by_side(doubled, {"a": (-1,), "b": (2,)}, 1, said.append))
 
 
 def test_a_directory_holds_one_seed(tmp_path):

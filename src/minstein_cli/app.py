@@ -198,9 +198,12 @@ def datasets(debug: bool) -> None:
 @click.option("--out", type=FILE, help="The directory for figures, tables and the page; needed unless listing.")
 @click.option("--quick/--full", default=True, help="A few minutes for all, or enough replications for publication.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The source of randomness.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Experiments at a time; one for each processor by default.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @_debug
-def paper(experiment: str, out: Path | None, quick: bool, seed: int, quiet: bool, debug: bool) -> None:
+def paper(
+    experiment: str, out: Path | None, quick: bool, seed: int, jobs: int | None, quiet: bool, debug: bool
+) -> None:
     """Reproduce the experiments of the paper: figures, tables, and each claim with its verdict.
 
     What was interrupted goes on where it stopped when the same command is given again.
@@ -213,7 +216,7 @@ def paper(experiment: str, out: Path | None, quick: bool, seed: int, quiet: bool
         elif out is None:
             raise Problem("--out is missing: the directory for figures, tables and the page, such as --out paper.")
         else:
-            reproduction.run(experiment, out, full=not quick, seed=seed, quiet=quiet)
+            reproduction.run(experiment, out, full=not quick, seed=seed, jobs=jobs, quiet=quiet)
 
 
 @app.command()

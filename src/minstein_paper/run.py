@@ -2,8 +2,9 @@
 
 import dataclasses
 import json
+import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tqdm import tqdm
@@ -11,42 +12,76 @@ from tqdm import tqdm
 from minstein import __version__
 from minstein.files import replacing
 
-from .catalogue import EXPERIMENTS, Experiment
+from .catalogue import EXPERIMENTS, Experiment, find
 from .claim import Claim, Erratum, Findings, Picture, Table, Verdict
 from .lab import Lab
 from .page import write_page, write_table
+from .side_by_side import side_by_side
 
 
-def reproduce(names: Iterable[str], out: Path, *, full: bool = False, seed: int = 1, progress: bool | None = None):
+def reproduce(
+    names: Iterable[str],
+    out: Path,
+    *,
+    full: bool = False,
+    seed: int = 1,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> dict[Experiment, Findings]:
     """Run experiments into a directory and return their findings by experiment.
 
     Replications that the directory holds already, of the same seed and version, are used again; so are experiments that
     were finished with the same effort. The page shows every experiment that the directory holds.
+
+    Args:
+        names: of the experiments.
+        out: the directory.
+        full: whether to spend the time that a publication deserves.
+        seed: the source of randomness.
+        jobs: experiments at a time; as many as there are processors unless given. The numbers do not depend on it.
+        progress: whether to show a progress bar; on a terminal unless given.
     """
     out.mkdir(parents=True, exist_ok=True)
     _check_settings(out, seed)
     chosen = [experiment for experiment in EXPERIMENTS if experiment.name in set(names)]
     weight = lambda experiment: experiment.full if full else experiment.quick
+    jobs = min(len(chosen), jobs or os.cpu_count() or 1)
     found = {}
     with tqdm(
         total=sum(map(weight, chosen)),
         disable=None if progress is None else not progress,
         bar_format="{desc}{percentage:3.0f} %|{bar}| {elapsed} gone, {remaining} left",
     ) as bar:
-        for experiment in chosen:
-            say = lambda text, name=experiment.name: bar.set_description_str(f"{name}: {text} ")
-            found[experiment] = _finished(out, experiment, full) or _run(experiment, out, seed, full, say)
+        for experiment, findings in _carried_out(chosen, out, seed, full, jobs, bar.set_description_str):
+            found[experiment] = findings
             bar.update(weight(experiment))
+    found = {experiment: found[experiment] for experiment in chosen}
     held = {e: findings for e in EXPERIMENTS if (findings := found.get(e) or _finished(out, e, full)) is not None}
     write_page(out, _about(seed, full), held)
     return found
 
 
-def _run(experiment: Experiment, out: Path, seed: int, full: bool, say) -> Findings:
+def _carried_out(
+    chosen: list[Experiment], out: Path, seed: int, full: bool, jobs: int, say: Callable[[str], None]
+) -> Iterator[tuple[Experiment, Findings]]:
+    if jobs > 1:
+        longest_first = sorted(chosen, key=lambda e: -e.quick)
+        yield from side_by_side(_run, {e: (e.name, out, seed, full) for e in longest_first}, jobs, say)
+    else:
+        yield from ((e, _run(e.name, out, seed, full, say)) for e in chosen)
+
+
+def _run(name: str, out: Path, seed: int, full: bool, say: Callable[[str], None]) -> Findings:
+    """The findings of one experiment, from the directory if it was finished before."""
+    experiment = find(name)
+    return _finished(out, experiment, full) or _performed(experiment, out, seed, full, say)
+
+
+def _performed(experiment: Experiment, out: Path, seed: int, full: bool, say: Callable[[str], None]) -> Findings:
     began = time.perf_counter()
     directory = out / experiment.name
     directory.mkdir(exist_ok=True)
-    findings = experiment.run(Lab(directory, seed, full, say))
+    findings = experiment.run(Lab(directory, seed, full, lambda text: say(f"{experiment.name}: {text} ")))
     findings = _placed(findings, experiment.name)
     for table in findings.tables:
         write_table(out, table)
