@@ -1,0 +1,69 @@
+"""Patches of the photographs that ship with scikit-learn, whitened."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+SIDE, KEPT, STRIP = 6, 12, 32
+CONTRAST = 0.1
+"""The standard deviation of a patch, white being 1, below which it is blank sky or blur, and left out."""
+
+
+class Patches(NamedTuple):
+    """Whitened patches (rows) to fit and to hold out, and the matrix that whitens pixels.
+
+    The filter w of whitened patches is w @ whitening on pixels.
+    """
+
+    fitted: np.ndarray
+    held_out: np.ndarray
+    whitening: np.ndarray
+
+
+def patches() -> Patches:
+    """Grey patches without their mean, on the leading principal components, each scaled to variance one.
+
+    Those to fit and those to hold out come from alternate strips of the photographs, and share no pixel. Contrast is
+    not normalised: it is what makes the tails heavy.
+    """
+    fitted, held_out = (np.concatenate([_cut(image, kind) for image in _photographs()]) for kind in (0, 1))
+    variances, axes = np.linalg.eigh(fitted.T @ fitted / len(fitted))
+    whitening = (axes[:, -KEPT:] / np.sqrt(variances[-KEPT:])).T
+    return Patches(fitted @ whitening.T, held_out @ whitening.T, whitening)
+
+
+def _photographs() -> list[np.ndarray]:
+    """Luminance from 0 (black) to 1 (white)."""
+    try:
+        from sklearn.datasets import load_sample_images
+
+        images = load_sample_images().images
+    except ImportError as reason:
+        raise ImportError(
+            "The photographs come with scikit-learn, and Pillow reads them: pip install 'minstein[paper]'."
+        ) from reason
+    return [image @ np.array([0.299, 0.587, 0.114]) / 255 for image in images]
+
+
+def _cut(image: np.ndarray, kind: int) -> np.ndarray:
+    """Every patch within one of the even (kind 0) or the odd (kind 1) vertical strips, without its mean."""
+    views = np.lib.stride_tricks.sliding_window_view(image, (SIDE, SIDE))
+    column = np.arange(views.shape[1])
+    inside = (column // STRIP % 2 == kind) & ((column + SIDE - 1) // STRIP == column // STRIP)
+    cut = views[:, inside].reshape(-1, SIDE * SIDE)
+    return (cut - cut.mean(axis=1, keepdims=True))[cut.std(axis=1) > CONTRAST]
+
+
+def saturated(key, n: int, whitening):
+    """Whitened patches whose pixels are black or white by chance."""
+    pixels = jax.random.bernoulli(key, shape=(n, SIDE**2)).astype(whitening.dtype)
+    return (pixels - jnp.mean(pixels, axis=1, keepdims=True)) @ whitening.T
+
+
+def spread(filters, whitening) -> np.ndarray:
+    """The shares of pixels and of frequencies over which the energy of a filter is spread, on average over filters."""
+    images = (filters @ whitening).reshape(-1, SIDE, SIDE)
+    energies = images**2, np.abs(np.fft.fft2(images)) ** 2
+    return np.array([np.mean(e.sum((1, 2)) ** 2 / (e**2).sum((1, 2))) / SIDE**2 for e in energies])
