@@ -6,29 +6,23 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.optimize import minimize
 from jax.scipy.special import gammaln
-
+from scipy.optimize import minimize
 
 import minstein as ms
 
 
-class Radial(eqx.Module):
-    """m(x) = (1 + ‖x‖²/d)^b: it grows with the tails for b > 0 and takes weight from them for b < 0."""
+class Tails(eqx.Module):
+    """m(x) = diag(1 + x_k²/2)^b · (1 + ‖x‖²/d)^c, the identity where b = c = 0.
 
-    b: Any = eqx.field(converter=np.asarray)
+    With b > 0 it grows with the tail of each coordinate; with c < 0 it takes weight from distant observations.
+    """
 
-    def __call__(self, x):
-        return (1 + x @ x / x.size) ** self.b
-
-
-class Matched(eqx.Module):
-    """m(x) = W⁻¹ diag(1 + (w_k·x)²/2)^(1/2), which grows with the tails of each expert by itself."""
-
-    filters: Any
+    b: Any = eqx.field(default=0.0, converter=np.asarray)
+    c: Any = eqx.field(default=0.0, converter=np.asarray)
 
     def __call__(self, x):
-        return jnp.linalg.inv(self.filters) * jnp.sqrt(1 + (self.filters @ x) ** 2 / 2)
+        return (1 + x**2 / 2) ** self.b * (1 + x @ x / x.size) ** self.c
 
 
 def log_density(theta, x):
@@ -55,23 +49,25 @@ def parts(theta) -> dict:
     return {"W": theta[..., : d * d].reshape(*theta.shape[:-1], d, d), "excess": theta[..., d * d :]}
 
 
-def sample(key, n: int, filters, alpha: float):
-    """Exact draws: x = W⁻¹u, where u_k is √(2/ν) times a Student-t variable with ν = 2α − 1."""
-    df = 2 * alpha - 1
-    u = np.sqrt(2 / df) * jax.random.t(key, df, (n, filters.shape[0]))
-    return u @ jnp.linalg.inv(filters).T
+def sample(key, n: int, filters):
+    """Exact draws with α = 3/2: x = W⁻¹u, where each u_k has a Student-t distribution with two degrees of freedom."""
+    p = jax.random.uniform(key, (n, filters.shape[0]))
+    return (2 * p - 1) / jnp.sqrt(2 * p * (1 - p)) @ jnp.linalg.inv(filters).T
 
 
-def likeliest(x, filters, alpha: float):
-    """θ of maximum likelihood, searched from these filters and α; with log excess for excess, to keep it positive."""
+@jax.jit
+@jax.value_and_grad
+def _minus_log_likelihood(eta, x):
+    theta = {**parts(eta), "excess": jnp.exp(parts(eta)["excess"])}
+    return log_normaliser(theta) - jnp.mean(jax.vmap(lambda x: log_density(theta, x))(x))
 
-    def loss(eta):
-        theta = {**parts(eta), "excess": jnp.exp(parts(eta)["excess"])}
-        return log_normaliser(theta) - jnp.mean(jax.vmap(lambda x: log_density(theta, x))(x))
 
-    start = jnp.concatenate([jnp.ravel(filters), jnp.full(filters.shape[0], np.log(alpha - 0.5))])
-    eta = minimize(loss, start, method="BFGS").x
-    return jnp.concatenate([jnp.ravel(parts(eta)["W"]), jnp.exp(parts(eta)["excess"])])
+def likeliest(x, filters, alpha: float) -> np.ndarray:
+    """θ of maximum likelihood, searched by SciPy from these filters and α in W and log excess."""
+    loss = lambda eta: [np.asarray(part, float) for part in _minus_log_likelihood(eta.astype(x.dtype), x)]
+    start = np.concatenate([np.ravel(filters), np.full(len(filters), np.log(alpha - 0.5))])
+    eta = parts(minimize(loss, start, jac=True, method="L-BFGS-B").x)
+    return np.concatenate([np.ravel(eta["W"]), np.exp(eta["excess"])])
 
 
 def amari(filters, others) -> float:
