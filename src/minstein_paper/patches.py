@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 SIDE, KEPT, STRIP = 6, 12, 32
@@ -65,10 +63,10 @@ def _noisy(rng: np.random.Generator, cut: np.ndarray) -> np.ndarray:
     return noisy - noisy.mean(axis=1, keepdims=True)
 
 
-def saturated(key, n: int, whitening):
+def saturated(rng: np.random.Generator, n: int, whitening: np.ndarray) -> np.ndarray:
     """Whitened patches whose pixels are black or white by chance."""
-    pixels = jax.random.bernoulli(key, shape=(n, SIDE**2)).astype(whitening.dtype)
-    return (pixels - jnp.mean(pixels, axis=1, keepdims=True)) @ whitening.T
+    pixels = rng.integers(0, 2, (n, SIDE**2))
+    return (pixels - pixels.mean(axis=1, keepdims=True)) @ whitening.T
 
 
 def spread(filters, whitening) -> np.ndarray:

@@ -49,10 +49,10 @@ def parts(theta) -> dict:
     return {"W": theta[..., : d * d].reshape(*theta.shape[:-1], d, d), "excess": theta[..., d * d :]}
 
 
-def sample(key, n: int, filters):
-    """Exact draws with α = 3/2: x = W⁻¹u, where each u_k has a Student-t distribution with two degrees of freedom."""
-    p = jax.random.uniform(key, (n, filters.shape[0]))
-    return (2 * p - 1) / jnp.sqrt(2 * p * (1 - p)) @ jnp.linalg.inv(filters).T
+def sample(rng: np.random.Generator, n: int, filters, alpha: float) -> np.ndarray:
+    """Exact draws: x = W⁻¹u, where u_k is √(2/ν) times a Student-t variable with ν = 2α − 1 degrees of freedom."""
+    df = 2 * alpha - 1
+    return np.sqrt(2 / df) * rng.standard_t(df, (n, len(filters))) @ np.linalg.inv(filters).T
 
 
 @jax.jit
@@ -63,11 +63,12 @@ def _minus_log_likelihood(eta, x):
 
 
 def likeliest(x, filters, alpha: float) -> np.ndarray:
-    """θ of maximum likelihood, searched by SciPy from these filters and α in W and log excess."""
+    """θ of maximum likelihood, searched by SciPy from these filters and α in W and log excess, and SciPy's status."""
     loss = lambda eta: [np.asarray(part, float) for part in _minus_log_likelihood(eta.astype(x.dtype), x)]
     start = np.concatenate([np.ravel(filters), np.full(len(filters), np.log(alpha - 0.5))])
-    eta = parts(minimize(loss, start, jac=True, method="L-BFGS-B").x)
-    return np.concatenate([np.ravel(eta["W"]), np.exp(eta["excess"])])
+    found = minimize(loss, start, jac=True, method="L-BFGS-B")
+    eta = parts(found.x)
+    return np.concatenate([np.ravel(eta["W"]), np.exp(eta["excess"]), [found.status]])
 
 
 def amari(filters, others) -> float:
