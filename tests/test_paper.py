@@ -2,12 +2,15 @@
 
 import dataclasses
 import re
+import sys
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 from minstein_cli.app import app
 from minstein_paper.catalogue import NAMES
@@ -15,6 +18,8 @@ from minstein_paper.claim import verdict
 from minstein_paper.lab import Lab
 from minstein_paper.measured import Measured, mean, ratio, rmse, share
 from minstein_paper.page import markdown_table
+from minstein_paper.patches import patches
+from minstein_paper.pot import amari, log_density, log_likelihood, log_normaliser
 from minstein_paper.run import reproduce
 from minstein_paper.side_by_side import side_by_side
 
@@ -129,3 +134,26 @@ def test_measured():
 
 def test_bars_in_a_cell_do_not_end_it():
     assert markdown_table(["a|b"], [["|x|"]]).splitlines() == ["| a\\|b |", "| --- |", "| \\|x\\| |"]
+
+
+def test_square_product_of_experts():
+    """Its normaliser is the integral of its density, and in the experts' outputs it is a product of Student-ts."""
+    theta = {"W": np.array([[1.0, 0.4], [-0.3, 1.5]]), "excess": np.array([1.2, 2.0])}
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    line, weights = np.tan(nodes * np.pi / 2), weights * np.pi / 2 / np.cos(nodes * np.pi / 2) ** 2
+    x = np.stack(np.meshgrid(line, line, indexing="ij"), axis=-1).reshape(-1, 2)
+    with jax.enable_x64(True):
+        density = np.exp(jax.vmap(lambda x: log_density(theta, x))(jnp.asarray(x))).reshape(200, 200)
+        assert weights @ density @ weights == pytest.approx(np.exp(float(log_normaliser(theta))), rel=1e-4)
+    df = 2 * theta["excess"]
+    t = stats.t(df, scale=np.sqrt(2 / df)).logpdf(x @ theta["W"].T).sum(axis=1) + np.log(np.linalg.det(theta["W"]))
+    flat = np.concatenate([theta["W"].ravel(), theta["excess"]])
+    assert log_likelihood(flat, x[:50]) == pytest.approx(t[:50].mean(), rel=1e-12)
+    assert amari(np.array([[0.0, -3.0], [2.0, 0.0]]) @ theta["W"], theta["W"]) == pytest.approx(0, abs=1e-12)
+    assert amari(np.array([[1.0, 0.5], [0.5, 1.0]]) @ theta["W"], theta["W"]) == pytest.approx(0.5)
+
+
+def test_photographs_are_not_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    with pytest.raises(ImportError, match=r"scikit-learn.*minstein\[paper\]"):
+        patches()

@@ -26,6 +26,7 @@ EXPERIMENTS = (
     Experiment("liu", "A simple unnormalised model", 40, 200),
     Experiment("robustness", "Efficiency against robustness", 60, 500),
     Experiment("theory", "Theory: rates, intervals, influence, limits, cost", 60, 400),
+    Experiment("experts", "The outlook: a product of Student-t experts on patches of images", 70, 350),
     Experiment("errata", "Errata, each with a number", 30, 100),
 )
 
