@@ -19,15 +19,15 @@ class Experiment(NamedTuple):
 
 
 EXPERIMENTS = (
-    Experiment("bessel", "Rough densities: the symmetric Bessel distribution", 90, 900),
-    Experiment("student-t", "Heavy tails: location and scale of Student's t", 80, 600),
-    Experiment("stochastic", "Riemannian stochastic gradient descent", 50, 400),
-    Experiment("gamma", "Light tails: the generalised gamma distribution under corruption", 60, 300),
-    Experiment("liu", "A simple unnormalised model", 40, 200),
-    Experiment("robustness", "Efficiency against robustness", 60, 500),
-    Experiment("theory", "Theory: rates, intervals, influence, limits, cost", 60, 400),
-    Experiment("experts", "The outlook: a product of Student-t experts on patches of images", 70, 350),
-    Experiment("errata", "Errata, each with a number", 30, 100),
+    Experiment("bessel", "Rough densities: the symmetric Bessel distribution", 80, 900),
+    Experiment("student-t", "Heavy tails: location and scale of Student's t", 110, 800),
+    Experiment("stochastic", "Riemannian stochastic gradient descent", 40, 400),
+    Experiment("gamma", "Light tails: the generalised gamma distribution under corruption", 50, 300),
+    Experiment("liu", "A simple unnormalised model", 40, 250),
+    Experiment("robustness", "Efficiency against robustness", 90, 900),
+    Experiment("theory", "Theory: rates, intervals, influence, limits, cost", 110, 700),
+    Experiment("experts", "The outlook: a product of Student-t experts on patches of images", 60, 350),
+    Experiment("errata", "Errata, each with a number", 40, 60),
 )
 
 
