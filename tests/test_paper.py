@@ -137,11 +137,7 @@ def test_bars_in_a_cell_do_not_end_it():
 
 
 def test_square_product_of_experts():
-<<<<<<< HEAD
-    """Its normaliser is the integral of its density, and in the experts' outputs it is a product of Student-ts."""
-=======
     """Its normaliser is the integral of its density, and its experts are independent Student-t variables."""
->>>>>>> experts
     theta = {"W": np.array([[1.0, 0.4], [-0.3, 1.5]]), "excess": np.array([1.2, 2.0])}
     nodes, weights = np.polynomial.legendre.leggauss(200)
     line, weights = np.tan(nodes * np.pi / 2), weights * np.pi / 2 / np.cos(nodes * np.pi / 2) ** 2
