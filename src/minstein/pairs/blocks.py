@@ -10,8 +10,8 @@ In one dimension G needs k, k′ and k″ alone: with D = xᵢ − xⱼ,
 
     F = Σ k(|D|) tⱼ − sgn(D) k′(|D|) mⱼ,    J = Σ sgn(D) k′(|D|) tⱼ − k″(|D|) mⱼ.
 
-Arrays have axes s of segments, b of points in a block, B of blocks in a segment, c of columns: those of t, then those of
-m. Blocks come last because XLA computes fastest along the last axis.
+Arrays have axes s of segments, b of points in a block, B of blocks in a segment, c of columns: those of t and then
+those of m. Blocks come last because XLA computes fastest along the last axis.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from jaxtyping import Bool, Complex, Float, Int
 
 from .._types import Array, Scalar
 from ..kernels import AbstractRadial
-from .exponentials import Exponentials, Part
+from .exponentials import Exponentials, Scaled
 
 BLOCK = 64
 """Points of a block."""
@@ -42,17 +42,14 @@ _BEYOND = 4.0
 
 
 def apply(
-    kernel: AbstractRadial, parts: tuple[Part, ...], z: Float[Array, " N"], phi: Float[Array, "c N"]
+    kernel: AbstractRadial, sums: Scaled, z: Float[Array, " N"], phi: Float[Array, "c N"]
 ) -> Float[Array, "c N"]:
     """(F, J) at points z in ascending order, for the columns of t and then those of m."""
     x, sources = _cut(z), jnp.moveaxis(_cut(phi), 0, 1)
-    total = lax.map(lambda segment: _within(kernel, *segment), (x, sources))
-    for part in parts:
-        unit = jnp.asarray(part.unit, z.dtype)
-        scaled = lambda fields, by: fields * jnp.where(jnp.arange(len(phi)) < len(phi) // 2, 1, by)[:, None, None]
-        field = _between(part.sum, x / unit, scaled(sources, 1 / unit))
-        total += part.factor * scaled(field, 1 / unit)
-    return jnp.moveaxis(total, (0, 1, 2, 3), (1, 0, 3, 2)).reshape(phi.shape)
+    near = lax.map(lambda segment: _within(kernel, *segment), (x, sources))
+    in_units = jnp.where(jnp.arange(len(phi)) < len(phi) // 2, 1, 1 / sums.unit)[:, None, None]
+    far = sums.factor * in_units * _between(sums.sum, x / sums.unit, in_units * sources)
+    return jnp.moveaxis(near + far, (0, 1, 2, 3), (1, 0, 3, 2)).reshape(phi.shape)
 
 
 def _cut(rows: Float[Array, "*c N"]) -> Float[Array, "*c s b B"]:

@@ -15,7 +15,6 @@ from scipy.special import gamma, jv
 
 from .._types import Scalar
 from ..kernels import IMQ, AbstractRadial, Gaussian, RationalQuadratic
-from ..kernels.algebra import RadialMultiple, RadialSum
 
 GROUP = 8
 """Poles that are worked on together."""
@@ -48,7 +47,7 @@ class Exponentials(NamedTuple):
         return float(np.abs(self.poles).max())
 
 
-class Part(NamedTuple):
+class Scaled(NamedTuple):
     """A kernel factor · k(r/unit), with k as a sum of exponentials."""
 
     factor: Scalar | float
@@ -56,27 +55,19 @@ class Part(NamedTuple):
     sum: Exponentials
 
 
-def parts(kernel: AbstractRadial) -> tuple[Part, ...] | None:
-    """The kernel as a combination of sums of exponentials, or None where there is none that is accurate enough."""
+def exponentials(kernel: AbstractRadial) -> Scaled | None:
+    """The kernel as a sum of exponentials, or None where there is none that is accurate enough."""
     match kernel:
         case Gaussian():
-            return (Part(1.0, kernel.lengthscale, gaussian()),)
+            return Scaled(1.0, kernel.lengthscale, gaussian())
         case IMQ():
-            return _scaled(kernel.c ** (2 * kernel.beta), kernel.c, power(kernel.beta))
+            found = power(kernel.beta)
+            return found and Scaled(kernel.c ** (2 * kernel.beta), kernel.c, found)
         case RationalQuadratic():
-            return _scaled(1.0, (2 * kernel.alpha) ** 0.5 * kernel.lengthscale, power(-kernel.alpha))
-        case RadialMultiple():
-            inner = parts(kernel.of)
-            return inner and tuple(part._replace(factor=kernel.factor * part.factor) for part in inner)
-        case RadialSum():
-            each = [parts(profile) for profile in kernel.profiles]
-            return None if None in each else tuple(part for inner in each for part in inner or ())
+            found = power(-kernel.alpha)
+            return found and Scaled(1.0, (2 * kernel.alpha) ** 0.5 * kernel.lengthscale, found)
         case _:
             return None
-
-
-def _scaled(factor: Scalar | float, unit: Scalar | float, found: Exponentials | None) -> tuple[Part, ...] | None:
-    return None if found is None else (Part(factor, unit, found),)
 
 
 @lru_cache
