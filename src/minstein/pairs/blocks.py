@@ -113,8 +113,8 @@ def _between(sums: Exponentials, x: Float[Array, "s b B"], sources: Float[Array,
         series, singly = totals
         a, w = at(g)
         right, left = wide.sent(a, _series(_powers(a), moments), _series(_powers(-a), moments))
-        come = _weighted(w, _carried(a, frame.end - frame.start, _gaps(frame), right), 1)
-        back = _weighted(w, _backwards(a, frame, left), -1)
+        come, back = _carried_both_ways(a, frame, right, left)
+        come, back = _weighted(w, come, 1), _weighted(w, back, -1)
         added = _real("lp,sclB->spcB", _powers(-a), come) + _real("lp,sclB->spcB", _powers(a), back)
         return series + jnp.where(frame.narrow[:, None, None], added, 0), wide.received(a, come, back, singly)
 
@@ -176,23 +176,26 @@ def _real(how: str, a: Complex[Array, "*s"], b: Complex[Array, "*r"]) -> Float[A
     return jnp.einsum(how, a.real, b.real) - jnp.einsum(how, a.imag, b.imag)
 
 
-def _gaps(frame: _Frame) -> Float[Array, "s B"]:
-    """The distance from each block to the next, zero after the last."""
-    start, end = frame.start.ravel(), frame.end.ravel()
-    return jnp.append(start[1:] - end[:-1], 0).reshape(frame.start.shape)
-
-
-def _backwards(a: Complex[Array, " l"], frame: _Frame, sent: Complex[Array, "s c l B"]) -> Complex[Array, "s c l B"]:
-    """What arrives at each block from all blocks after it."""
+def _carried_both_ways(
+    a: Complex[Array, " l"], frame: _Frame, right: Complex[Array, "s c l B"], left: Complex[Array, "s c l B"]
+) -> tuple[Complex[Array, "s c l B"], Complex[Array, "s c l B"]]:
+    """What arrives at each block from all blocks before it, and from all after it, by mirroring the line."""
     flip = lambda part: part[::-1, ..., ::-1]
-    mirrored = _Frame(flip(frame.narrow), -flip(frame.end), -flip(frame.start))
-    return flip(_carried(a, mirrored.end - mirrored.start, _gaps(mirrored), flip(sent)))
+    widths, (start, end) = frame.end - frame.start, (frame.start.ravel(), frame.end.ravel())
+    gaps = start[1:] - end[:-1]
+    after = lambda gaps: jnp.append(gaps, 0).reshape(widths.shape)  # to the next block; there is none after the last
+    distances = jnp.stack([widths, flip(widths)]), jnp.stack([after(gaps), after(gaps[::-1])])
+    come, back = _carried(a, *distances, jnp.stack([right, flip(left)]))
+    return come, flip(back)
 
 
 def _carried(
-    a: Complex[Array, " l"], widths: Float[Array, "s B"], gaps: Float[Array, "s B"], sent: Complex[Array, "s c l B"]
-) -> Complex[Array, "s c l B"]:
-    """What arrives at each block from all blocks before it.
+    a: Complex[Array, " l"],
+    widths: Float[Array, "w s B"],
+    gaps: Float[Array, "w s B"],
+    sent: Complex[Array, "w s c l B"],
+) -> Complex[Array, "w s c l B"]:
+    """What arrives at each block from all blocks before it, for each way w.
 
     All segments are gone through at once, first from nothing and then from what the segments before them send.
     """
@@ -202,8 +205,9 @@ def _carried(
     step = lambda state, block: (block[0] * state + block[1], state)
     nothing = jnp.zeros_like(sent[..., 0])
     ends = lax.scan(lambda state, block: (step(state, block)[0], None), nothing, steps)[0]
-    whole = decay(jnp.sum(widths + gaps, axis=1)[:, None])[..., 0]
-    starts = lax.scan(step, nothing[0], (whole, ends))[1]
+    whole = decay(jnp.sum(widths + gaps, axis=2, keepdims=True))[..., 0]
+    by_segment = lambda part: jnp.moveaxis(part, 1, 0)
+    starts = by_segment(lax.scan(step, nothing[:, 0], (by_segment(whole), by_segment(ends)))[1])
     return jnp.moveaxis(lax.scan(step, starts, steps)[1], 0, -1)
 
 
