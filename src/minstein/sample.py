@@ -22,7 +22,7 @@ from .spaces import REALS, AbstractSpace, check_values
 TILE = 256
 """Rows of a tile of the pair sum; samples are padded to multiples of it."""
 
-SORTED = 4096
+SORTED = 16384
 """Rows from which on the order of observations on the line is found out, because pair sums have a use for it."""
 
 

@@ -27,7 +27,9 @@ class RadialSum(AbstractRadial):
         return tuple(sum(parts) for parts in zip(*(p.profile(u) for p in self.profiles), strict=True))
 
 
-class _RadialProduct(AbstractRadial):
+class RadialProduct(AbstractRadial):
+    """κ₁ · κ₂ · …, the profile of a product of radial kernels."""
+
     profiles: tuple[AbstractRadial, ...]
 
     def profile(self, u):
@@ -90,7 +92,7 @@ class Product(AbstractKernel):
             if part is None or len(part) != 1 or not part[0].is_radial:
                 return None
             profiles.append(part[0].profile)
-        return (Term(_RadialProduct(tuple(profiles))),)
+        return (Term(RadialProduct(tuple(profiles))),)
 
 
 class Scaled(AbstractKernel):

@@ -11,7 +11,8 @@ In one dimension G needs k, k′ and k″ alone: with D = xᵢ − xⱼ,
     F = Σ k(|D|) tⱼ − sgn(D) k′(|D|) mⱼ,    J = Σ sgn(D) k′(|D|) tⱼ − k″(|D|) mⱼ.
 
 Arrays have axes s of segments, b of points in a block, B of blocks in a segment, c of columns: those of t and then
-those of m. Blocks come last because XLA computes fastest along the last axis.
+those of m. Blocks come last because XLA computes fastest along the last axis. What is carried has an axis w of the two
+ways, to the right and to the left, and an axis l of exponentials.
 """
 
 from collections.abc import Callable
@@ -41,15 +42,11 @@ _BEYOND = 4.0
 """A group that ends a sum of exponentials is accurate up to this distance, over the smallest pole before it."""
 
 
-def apply(
-    kernel: AbstractRadial, sums: Scaled, z: Float[Array, " N"], phi: Float[Array, "c N"]
-) -> Float[Array, "c N"]:
+def apply(kernel: AbstractRadial, sums: Scaled, z: Float[Array, " N"], phi: Float[Array, "c N"]) -> Float[Array, "c N"]:
     """(F, J) at points z in ascending order, for the columns of t and then those of m."""
     x, sources = _cut(z), jnp.moveaxis(_cut(phi), 0, 1)
     near = lax.map(lambda segment: _within(kernel, *segment), (x, sources))
-    in_units = jnp.where(jnp.arange(len(phi)) < len(phi) // 2, 1, 1 / sums.unit)[:, None, None]
-    far = sums.factor * in_units * _between(sums.sum, x / sums.unit, in_units * sources)
-    return jnp.moveaxis(near + far, (0, 1, 2, 3), (1, 0, 3, 2)).reshape(phi.shape)
+    return jnp.moveaxis(near + _between(sums, x, sources), (0, 1, 2, 3), (1, 0, 3, 2)).reshape(phi.shape)
 
 
 def _cut(rows: Float[Array, "*c N"]) -> Float[Array, "*c s b B"]:
@@ -85,38 +82,32 @@ class _Frame(NamedTuple):
     end: Float[Array, "s B"]
 
     @classmethod
-    def of(cls, x: Float[Array, "s b B"], reach: float) -> "_Frame":
+    def of(cls, x: Float[Array, "s b B"], most: Scalar) -> "_Frame":
+        """For blocks that are narrow up to a width."""
         low, high = x[:, 0], x[:, -1]
-        narrow, centre = (high - low) * reach <= 1, (low + high) / 2
+        narrow, centre = high - low <= most, (low + high) / 2
         return cls(narrow, jnp.where(narrow, centre, low), jnp.where(narrow, centre, high))
 
     def offset(self, x: Float[Array, "s b B"]) -> Float[Array, "s b B"]:
         """The distance of each point from the centre, zero in wide blocks."""
         return jnp.where(self.narrow[:, None], x - self.start[:, None], 0)
 
-    @property
-    def wide(self) -> tuple[Int[Array, " n"], Scalar]:
-        """The numbers of the wide blocks, after them a number that no block has, and how many there are."""
-        blocks = self.narrow.size
-        return jnp.nonzero(~self.narrow.ravel(), size=blocks, fill_value=blocks)[0], jnp.sum(~self.narrow)
 
-
-def _between(sums: Exponentials, x: Float[Array, "s b B"], sources: Float[Array, "s c b B"]) -> Float[Array, "s c b B"]:
+def _between(sums: Scaled, x: Float[Array, "s b B"], sources: Float[Array, "s c b B"]) -> Float[Array, "s c b B"]:
     """The pairs of points in different blocks."""
-    frame = _Frame.of(x, sums.reach)
-    offset = frame.offset(x)
+    frame = _Frame.of(x, sums.unit / sums.sum.reach)
+    offset, wide = frame.offset(x), _Wide.of(frame, x)
     moments = lax.map(lambda segment: _moments(*segment), (offset, sources))
     groups, at = _poles(sums, x[-1, -1, -1] - x[0, 0, 0])
-    wide = _Wide(frame, x, sources)
 
     def group(g: Array, totals: tuple[Array, Array]) -> tuple[Array, Array]:
         series, singly = totals
-        a, w = at(g)
-        right, left = wide.sent(a, _series(_powers(a), moments), _series(_powers(-a), moments))
-        come, back = _carried_both_ways(a, frame, right, left)
-        come, back = _weighted(w, come, 1), _weighted(w, back, -1)
-        added = _real("lp,sclB->spcB", _powers(-a), come) + _real("lp,sclB->spcB", _powers(a), back)
-        return series + jnp.where(frame.narrow[:, None, None], added, 0), wide.received(a, come, back, singly)
+        a, weights = at(g)
+        sent = wide.sent(a, sources, _series(_powers(a), moments))
+        arrived = _weighted(weights, _carried(a, frame, sent))
+        powers = _powers(a)[::-1]
+        added = _real("wlp,wsclB->spcB", powers, arrived)
+        return series + jnp.where(frame.narrow[:, None, None], added, 0), wide.received(a, arrived, singly)
 
     series, singly = lax.fori_loop(0, groups, group, (jnp.zeros_like(moments), jnp.zeros_like(sources)))
     return singly + lax.map(lambda segment: _polynomial(*segment), (offset, series))
@@ -147,8 +138,18 @@ def _polynomial(offset: Float[Array, "b B"], series: Float[Array, "p c B"]) -> F
     return total
 
 
-def _poles(sums: Exponentials, extent: Scalar) -> tuple[int | Array, Callable]:
-    """How many groups of poles there are for data of this extent, and a function that gives those of each."""
+def _poles(scaled: Scaled, extent: Scalar) -> tuple[int | Array, Callable]:
+    """How many groups of poles there are for data of this extent, and a function that gives those of each.
+
+    The poles are scaled rather than the points: a small difference of large coordinates has digits to lose.
+    """
+    factor, unit, sums = scaled
+    units = jnp.stack([factor / unit**q for q in range(3)])
+    count, at = _unit_poles(sums, extent / unit)
+    return count, lambda g: (at(g)[0] / unit, at(g)[1] * units)
+
+
+def _unit_poles(sums: Exponentials, extent: Scalar) -> tuple[int | Array, Callable]:
     kind = jnp.result_type(extent.dtype, jnp.complex64)
     poles, weights = jnp.asarray(sums.poles, kind), jnp.asarray(sums.weights, kind)
     if not len(sums.end_poles):
@@ -162,12 +163,15 @@ def _poles(sums: Exponentials, extent: Scalar) -> tuple[int | Array, Callable]:
     return last + 1, lambda g: (pick(g, poles, end_poles), pick(g, weights, end_weights))
 
 
-def _powers(a: Complex[Array, " l"]) -> Complex[Array, "l p"]:
-    return jnp.stack([a**0, *jnp.cumprod(jnp.broadcast_to(a, (_DEGREE - 1, *a.shape)), axis=0)], axis=1)
+def _powers(a: Complex[Array, " l"]) -> Complex[Array, "w l p"]:
+    """aᵖ, and (−a)ᵖ: exp(−a(end − x)) and exp(−a(x − start)) are Σ ±aᵖ xᵖ/p! around the centre."""
+    signed = jnp.stack([a, -a])
+    powers = jnp.cumprod(jnp.broadcast_to(signed, (_DEGREE - 1, *signed.shape)), axis=0)
+    return jnp.moveaxis(jnp.concatenate([jnp.ones_like(powers[:1]), powers]), 0, -1)
 
 
-def _series(powers: Complex[Array, "l p"], moments: Float[Array, "s p c B"]) -> Complex[Array, "s c l B"]:
-    of = lambda part: jnp.einsum("lp,spcB->sclB", part, moments)
+def _series(powers: Complex[Array, "w l p"], moments: Float[Array, "s p c B"]) -> Complex[Array, "w s c l B"]:
+    of = lambda part: jnp.einsum("wlp,spcB->wsclB", part, moments)
     return lax.complex(of(powers.real), of(powers.imag))
 
 
@@ -176,82 +180,85 @@ def _real(how: str, a: Complex[Array, "*s"], b: Complex[Array, "*r"]) -> Float[A
     return jnp.einsum(how, a.real, b.real) - jnp.einsum(how, a.imag, b.imag)
 
 
-def _carried_both_ways(
-    a: Complex[Array, " l"], frame: _Frame, right: Complex[Array, "s c l B"], left: Complex[Array, "s c l B"]
-) -> tuple[Complex[Array, "s c l B"], Complex[Array, "s c l B"]]:
-    """What arrives at each block from all blocks before it, and from all after it, by mirroring the line."""
-    flip = lambda part: part[::-1, ..., ::-1]
-    widths, (start, end) = frame.end - frame.start, (frame.start.ravel(), frame.end.ravel())
-    gaps = start[1:] - end[:-1]
-    after = lambda gaps: jnp.append(gaps, 0).reshape(widths.shape)  # to the next block; there is none after the last
-    distances = jnp.stack([widths, flip(widths)]), jnp.stack([after(gaps), after(gaps[::-1])])
-    come, back = _carried(a, *distances, jnp.stack([right, flip(left)]))
-    return come, flip(back)
-
-
-def _carried(
-    a: Complex[Array, " l"],
-    widths: Float[Array, "w s B"],
-    gaps: Float[Array, "w s B"],
-    sent: Complex[Array, "w s c l B"],
-) -> Complex[Array, "w s c l B"]:
-    """What arrives at each block from all blocks before it, for each way w.
+def _carried(a: Complex[Array, " l"], frame: _Frame, sent: Complex[Array, "w s c l B"]) -> Complex[Array, "w s c l B"]:
+    """What arrives at each block: from all blocks before it, and by mirroring the line, from all after it.
 
     All segments are gone through at once, first from nothing and then from what the segments before them send.
     """
+    flip = lambda part: part[::-1, ..., ::-1]
+    width, (start, end) = frame.end - frame.start, (frame.start.ravel(), frame.end.ravel())
+    to_next = lambda gaps: jnp.append(gaps, 0).reshape(width.shape)  # there is none after the last
+    gaps = start[1:] - end[:-1]
+    widths, gaps = jnp.stack([width, flip(width)]), jnp.stack([to_next(gaps), to_next(gaps[::-1])])
     decay = lambda distance: jnp.exp(-a[:, None] * distance[..., None, None, :])
     across = decay(gaps)
-    steps = tuple(jnp.moveaxis(part, -1, 0) for part in (across * decay(widths), across * sent))
+    inflow = across * jnp.stack([sent[0], flip(sent[1])])
+    steps = tuple(jnp.moveaxis(part, -1, 0) for part in (across * decay(widths), inflow))
     step = lambda state, block: (block[0] * state + block[1], state)
     nothing = jnp.zeros_like(sent[..., 0])
     ends = lax.scan(lambda state, block: (step(state, block)[0], None), nothing, steps)[0]
     whole = decay(jnp.sum(widths + gaps, axis=2, keepdims=True))[..., 0]
     by_segment = lambda part: jnp.moveaxis(part, 1, 0)
     starts = by_segment(lax.scan(step, nothing[:, 0], (by_segment(whole), by_segment(ends)))[1])
-    return jnp.moveaxis(lax.scan(step, starts, steps)[1], 0, -1)
+    come, back = jnp.moveaxis(lax.scan(step, starts, steps)[1], 0, -1)
+    return jnp.stack([come, flip(back)])
 
 
-def _weighted(w: Complex[Array, "l 3"], state: Complex[Array, "s c l B"], sign: int) -> Complex[Array, "s c l B"]:
-    """What F and J take from sources on one side; `sign` is that of D."""
-    t, m = jnp.split(state, 2, axis=1)
+def _weighted(w: Complex[Array, "l 3"], state: Complex[Array, "w s c l B"]) -> Complex[Array, "w s c l B"]:
+    """What F and J take from what arrives; D is positive for what comes from the left."""
+    t, m = jnp.split(state, 2, axis=2)
     k, slope, curvature = (w[:, q, None] for q in range(3))
-    return jnp.concatenate([k * t - sign * slope * m, sign * slope * t - curvature * m], axis=1)
+    slope = jnp.stack([slope, -slope])[:, None, None]
+    return jnp.concatenate([k * t - slope * m, slope * t - curvature * m], axis=2)
 
 
-class _Wide:
-    """The wide blocks, point by point, some blocks at a time."""
+class _Wide(NamedTuple):
+    """The wide blocks, point by point: where they are, and the distances of their points to the end and from the start.
 
-    def __init__(self, frame: _Frame, x: Float[Array, "s b B"], sources: Float[Array, "s c b B"]):
-        self.ids, count = frame.wide
-        self.chunks = (count + _CHUNK - 1) // _CHUNK
-        self.shape = frame.narrow.shape
-        self.frame, self.x, self.sources = frame, x, sources
+    Beyond the first `count` there are others, or the same again.
+    """
 
-    def _chunk(self, i: Array) -> tuple[tuple[Array, Array], Float[Array, "n b"], Float[Array, "n b"]]:
-        """Where some blocks are, and the distances of their points from the start and to the end."""
-        numbers = lax.dynamic_slice_in_dim(self.ids, jnp.minimum(i * _CHUNK, len(self.ids)), min(_CHUNK, len(self.ids)))
-        where = numbers // self.shape[1], numbers % self.shape[1]
-        x = self.x[where[0], :, where[1]]
-        return where, x - self.frame.start[where][:, None], self.frame.end[where][:, None] - x
+    where: tuple[Int[Array, " n"], Int[Array, " n"]]
+    distances: Float[Array, "w n b"]
+    count: Int[Array, ""]
 
-    def sent(self, a: Complex[Array, " l"], right: Array, left: Array) -> tuple[Array, Array]:
+    @classmethod
+    def of(cls, frame: _Frame, x: Float[Array, "s b B"]) -> "_Wide":
+        first = jnp.argsort(frame.narrow.ravel())
+        numbers = jnp.resize(first, -(-len(first) // _CHUNK) * _CHUNK)
+        s, B = where = numbers // x.shape[2], numbers % x.shape[2]
+        points = x[s, :, B]
+        distances = jnp.stack([frame.end[where][:, None] - points, points - frame.start[where][:, None]])
+        return cls(where, distances, jnp.sum(~frame.narrow))
+
+    def _over(self, chunk: Callable, start: Array) -> Array:
+        """chunk(total, s, B, distances) over some wide blocks after others; s is out of range where a block is not."""
+
+        def step(i: Array, total: Array) -> Array:
+            cut = lambda part, axis=0: lax.dynamic_slice_in_dim(part, i * _CHUNK, _CHUNK, axis)
+            is_wide = i * _CHUNK + jnp.arange(_CHUNK) < self.count
+            s = jnp.where(is_wide, cut(self.where[0]), start.shape[-4])
+            return chunk(total, s, cut(self.where[1]), cut(self.distances, 1))
+
+        return lax.fori_loop(0, (self.count + _CHUNK - 1) // _CHUNK, step, start)
+
+    def sent(
+        self, a: Complex[Array, " l"], sources: Float[Array, "s c b B"], sent: Array
+    ) -> Complex[Array, "w s c l B"]:
         """What each block sends out, with that of wide blocks put in."""
 
-        def chunk(i: Array, sent: tuple[Array, Array]) -> tuple[Array, Array]:
-            (s, B), from_start, to_end = self._chunk(i)
-            sources = self.sources[s, :, :, B].astype(a.dtype)
-            out = lambda distance: jnp.einsum("njl,ncj->ncl", jnp.exp(-a * distance[..., None]), sources)
-            put = lambda whole, distance: whole.at[s, :, :, B].set(out(distance), mode="drop")
-            return put(sent[0], to_end), put(sent[1], from_start)
+        def chunk(total: Array, s: Array, B: Array, distances: Array) -> Array:
+            E = jnp.exp(-a * distances[..., None])
+            of = lambda part: jnp.einsum("wnjl,ncj->nwcl", part, sources[s, :, :, B])
+            return total.at[:, s, :, :, B].set(lax.complex(of(E.real), of(E.imag)), mode="drop")
 
-        return lax.fori_loop(0, self.chunks, chunk, (right, left))
+        return self._over(chunk, sent)
 
-    def received(self, a: Complex[Array, " l"], come: Array, back: Array, singly: Array) -> Float[Array, "s c b B"]:
-        """Re Σ exp(−a(x − start)) come + exp(−a(end − x)) back, added at the points of wide blocks."""
+    def received(self, a: Complex[Array, " l"], arrived: Array, singly: Array) -> Float[Array, "s c b B"]:
+        """Re Σ exp(−a(x − start)) and exp(−a(end − x)) times what arrives, added at the points of wide blocks."""
 
-        def chunk(i: Array, singly: Array) -> Array:
-            (s, B), from_start, to_end = self._chunk(i)
-            at = lambda state, distance: _real("njl,ncl->ncj", jnp.exp(-a * distance[..., None]), state[s, :, :, B])
-            return singly.at[s, :, :, B].add(at(come, from_start) + at(back, to_end), mode="drop")
+        def chunk(total: Array, s: Array, B: Array, distances: Array) -> Array:
+            E = jnp.exp(-a * distances[::-1, ..., None])
+            return total.at[s, :, :, B].add(_real("wnjl,nwcl->ncj", E, arrived[:, s, :, :, B]), mode="drop")
 
-        return lax.fori_loop(0, self.chunks, chunk, singly)
+        return self._over(chunk, singly)

@@ -29,16 +29,17 @@ def apply(kernel: Matern, z: Float[Array, " N"], phi: Float[Array, "c N"]) -> Fl
     a = jnp.sqrt(2 * kernel.smoothness) / kernel.lengthscale
     scaled = lambda fields: fields * jnp.where(jnp.arange(len(phi)) < len(phi) // 2, 1, a)[:, None]
     sources = scaled(phi)
-    right = _from_left(kernel.smoothness, a * z, sources, 1)
-    left = _from_left(kernel.smoothness, -a * z[::-1], sources[:, ::-1], -1)[:, ::-1]
+    gaps = a * (z[1:] - z[:-1])  # differences first: they keep their digits however far the points are from zero
+    right = _from_left(kernel.smoothness, gaps, sources, 1)
+    left = _from_left(kernel.smoothness, gaps[::-1], sources[:, ::-1], -1)[:, ::-1]
     return scaled(right + left)
 
 
-def _from_left(smoothness: float, x: Float[Array, " N"], phi: Float[Array, "c N"], sign: int) -> Float[Array, "c N"]:
+def _from_left(smoothness: float, gaps: Float[Array, " g"], phi: Float[Array, "c N"], sign: int) -> Float[Array, "c N"]:
     """What F and J take from the sources to the left; `sign` is that of xᵢ − xⱼ before any mirroring."""
     coefficients = _coefficients(smoothness)
-    by_lane = lambda rows: jnp.moveaxis(rows.reshape(*rows.shape[:-1], _lanes(len(x)), -1), -1, 0)
-    gaps, sources = by_lane(jnp.append(0, x[1:] - x[:-1])), by_lane(_shifted(phi))
+    by_lane = lambda rows: jnp.moveaxis(rows.reshape(*rows.shape[:-1], _lanes(phi.shape[1]), -1), -1, 0)
+    gaps, sources = by_lane(jnp.append(0, gaps)), by_lane(_shifted(phi))
     step = lambda moments, point: _over(point[0], (moments[0] + point[1], *moments[1:]))
     inner = gaps.at[0].set(0), sources.at[0].set(0)  # a lane by itself begins at its first point
     nothing = tuple(jnp.zeros_like(sources[0]) for _ in range(coefficients.shape[1]))
