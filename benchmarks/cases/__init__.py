@@ -27,6 +27,7 @@ CASES = {
     "coreax": Case("versus_coreax"),
     "numpy": Case("versus_numpy", XLA_ON_ONE_THREAD, one_core=True),
     "memory": Case("memory"),
+    "lines": Case("linear_time"),
     "recompile": Case("recompile"),
     "fit": Case("fitting"),
     "inference": Case("inference"),

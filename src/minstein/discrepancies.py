@@ -17,10 +17,11 @@ from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
 from .pairs import autodiff, pair_fields, pair_products, pair_sum
+from .pairs.backends import BACKENDS, chosen
 from .pairs.forms import Features
 from .pairs.stored import fits, store
 from .params import theta, unwrap, with_theta
-from .sample import Sample
+from .sample import Sample, bucket
 from .spaces import space_of
 
 
@@ -37,6 +38,7 @@ class DKSD(AbstractPairwise):
         diffusion: m: None for the identity, a number, an array, a function of one point, `diffusions.decay`, or
             `diffusions.of_model` for one that depends on θ.
         unbiased: the U-statistic if true, else the V-statistic.
+        backend: how pairs are summed: "tiles", "stored" or "lines"; None to choose by size, dimension and kernel.
 
     >>> x = np.array([0.1, -0.4, 0.7, 1.5])
     >>> loss = ms.DKSD(ms.kernels.IMQ(1.0), ms.diffusions.decay(2.0))(ms.models.Gaussian(0.0, 1.0), x)
@@ -47,17 +49,31 @@ class DKSD(AbstractPairwise):
     kernel: AbstractKernel
     diffusion: AbstractDiffusion
     unbiased: bool = eqx.field(static=True)
+    backend: str | None = eqx.field(static=True, default=None, repr=False)
 
-    def __init__(self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True):
+    def __init__(self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True, backend: str | None = None):
         self.kernel = as_kernel(kernel)
         self.diffusion = as_diffusion(diffusion)
         self.unbiased = bool(unbiased)
+        self.backend = backend
+        if backend not in (None, *BACKENDS):
+            raise errors.unknown_backend(backend, BACKENDS)
 
     def ready(self, model, x):
         _check_continuous(self, model)
         if self.unbiased and x.shape[0] < 2:
             raise errors.too_few(x.shape[0])
+        self.pairing(*x.shape)
         return self
+
+    def pairing(self, n: int, d: int) -> str:
+        """The backend that sums the pairs of n observations of d variables."""
+        terms = self.terms()
+        if terms is not None:
+            return chosen(terms, bucket(n), d, self.backend)
+        if self.backend is not None:
+            raise errors.plain_backend(self.backend)
+        return "autodiff"
 
     def loss(self, model, sample):
         check_kernel(self.kernel, sample.x[0])
@@ -71,7 +87,7 @@ class DKSD(AbstractPairwise):
         if terms is None:
             return autodiff.pair_products(self.kernel, sample, t, with_diagonal=not self.unbiased) / self.pairs(sample)
         m = jnp.zeros((t.shape[0], t.shape[1]), t.dtype)
-        off, on = pair_products(terms, sample, Features(t, m))
+        off, on = pair_products(terms, sample, Features(t, m), backend=self.backend)
         return (off if self.unbiased else off + on) / self.pairs(sample)
 
     def explain(self, model, x, loss):
@@ -103,20 +119,23 @@ class DKSD(AbstractPairwise):
         return Features(sample.zero_padding(b), sample.zero_padding(m))
 
     def pair_sum(self, sample, phi, diagonal):
-        return pair_sum(self.terms() or (), sample, phi, diagonal=diagonal)
+        return pair_sum(self.terms() or (), sample, phi, diagonal=diagonal, backend=self.backend)
 
     def pair_fields(self, sample, phis, *, once=False):
-        return pair_fields(self.terms() or (), sample, phis, still=self.still, once=once)
+        terms = self.terms() or ()
+        return pair_fields(terms, sample, phis, still=self.still, once=once, backend=self.backend)
 
     def stored(self, model, sample):
         terms = self.terms()
-        if terms is None or not self.still or not fits(len(terms), sample):
+        if terms is None or not self.still or chosen(terms, *sample.x.shape, self.backend) != "stored":
+            return None
+        if self.backend is None and not fits(len(terms), sample):
             return None
         m = jax.vmap(lambda x: field_at(model, self.diffusion, x)(x))(sample.x)
         return store(terms, sample, sample.zero_padding(m))
 
     def as_v(self):
-        return DKSD(self.kernel, self.diffusion, unbiased=False)
+        return DKSD(self.kernel, self.diffusion, unbiased=False, backend=self.backend)
 
 
 def _check_continuous(discrepancy: AbstractDiscrepancy, model: LogDensity) -> None:
@@ -124,14 +143,15 @@ def _check_continuous(discrepancy: AbstractDiscrepancy, model: LogDensity) -> No
         raise errors.needs_continuous(type(discrepancy).__name__, space_of(model))
 
 
-def KSD(kernel: Any, *, unbiased: bool = True) -> DKSD:
+def KSD(kernel: Any, *, unbiased: bool = True, backend: str | None = None) -> DKSD:
     """The kernel Stein discrepancy, squared: DKSD with the identity as diffusion.
 
     Args:
         kernel: as for `DKSD`.
         unbiased: the U-statistic if true, else the V-statistic.
+        backend: as for `DKSD`.
     """
-    return DKSD(kernel, unbiased=unbiased)
+    return DKSD(kernel, unbiased=unbiased, backend=backend)
 
 
 class DSM(AbstractPointwise):

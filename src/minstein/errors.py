@@ -218,6 +218,26 @@ def too_few(n: int) -> ValueError:
     )
 
 
+def unknown_backend(got: Any, backends: tuple[str, ...]) -> ValueError:
+    names = ", ".join(f'"{name}"' for name in backends)
+    return ValueError(f"backend must be one of {names}, or None to choose by size, dimension and kernel; got {got!r}.")
+
+
+def no_lines(why: str) -> ValueError:
+    return ValueError(
+        f'backend="lines" sums pairs in linear time on the line, but {why}. It needs data of one variable and sums or '
+        "multiples of the kernels Gaussian, IMQ, RationalQuadratic (of small exponents) and Matern. "
+        'Use backend="tiles", or None to choose.'
+    )
+
+
+def plain_backend(backend: str) -> ValueError:
+    return ValueError(
+        f'backend="{backend}" is for kernels of ms.kernels, but this one is a function of two points, whose pairs are '
+        "differentiated one by one. Leave backend out."
+    )
+
+
 def not_scalar(shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(
         f"model(x) must return a scalar, got shape {shape}. It is called on one point x of shape ({d},), "

@@ -22,16 +22,21 @@ from .spaces import REALS, AbstractSpace, check_values
 TILE = 256
 """Rows of a tile of the pair sum; samples are padded to multiples of it."""
 
+SORTED = 16384
+"""Rows from which on the order of observations on the line is found out, because pair sums have a use for it."""
+
 
 class Sample(eqx.Module):
     """n observations as the rows of x, padded with copies of the first row up to a bucket size N ≥ n.
 
-    `centre` is their median: differences of coordinates keep more digits when it is subtracted first.
+    `centre` is their median: differences of coordinates keep more digits when it is subtracted first. `order` are the
+    numbers of the rows in ascending order, known for large samples of one variable.
     """
 
     x: Float[Array, "N d"]
     n: Int[Array, ""]
     centre: Float[Array, " d"]
+    order: Int[Array, " N"] | None = None
 
     @property
     def real(self) -> Bool[Array, " N"]:
@@ -91,8 +96,9 @@ def pad(x: Array) -> Sample:
     """Pad x to its bucket, so that data of similar size share one compilation."""
     n, d = x.shape
     xp = np if isinstance(x, np.ndarray) else jnp
-    filler = xp.broadcast_to(x[:1], (bucket(n) - n, d))
-    return Sample(jnp.asarray(xp.concatenate([x, filler])), jnp.asarray(n), jnp.asarray(xp.median(x, axis=0)))
+    filled = xp.concatenate([x, xp.broadcast_to(x[:1], (bucket(n) - n, d))])
+    order = jnp.asarray(xp.argsort(filled[:, 0])) if d == 1 and len(filled) >= SORTED else None
+    return Sample(jnp.asarray(filled), jnp.asarray(n), jnp.asarray(xp.median(x, axis=0)), order)
 
 
 def in_precision(tree: Tree, dtype: Any) -> Tree:

@@ -143,7 +143,10 @@ def _built(name: str, fields: dict, template: Any) -> Any:
     kind = _classes()[name]
     instance = object.__new__(kind)
     for field in dataclasses.fields(kind):
-        part = _decoded(fields[field.name], getattr(template, field.name, None))
+        if field.name not in fields and field.default is not dataclasses.MISSING:
+            part = field.default  # a field that is younger than the file
+        else:
+            part = _decoded(fields[field.name], getattr(template, field.name, None))
         object.__setattr__(instance, field.name, part)
     return instance
 

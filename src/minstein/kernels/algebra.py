@@ -18,14 +18,18 @@ from ._kernel import AbstractKernel, AbstractRadial, Term, as_kernel
 from .radial import check_positive
 
 
-class _RadialSum(AbstractRadial):
+class RadialSum(AbstractRadial):
+    """κ₁ + κ₂ + …, the profile of a sum of radial kernels."""
+
     profiles: tuple[AbstractRadial, ...]
 
     def profile(self, u):
         return tuple(sum(parts) for parts in zip(*(p.profile(u) for p in self.profiles), strict=True))
 
 
-class _RadialProduct(AbstractRadial):
+class RadialProduct(AbstractRadial):
+    """κ₁ · κ₂ · …, the profile of a product of radial kernels."""
+
     profiles: tuple[AbstractRadial, ...]
 
     def profile(self, u):
@@ -35,7 +39,9 @@ class _RadialProduct(AbstractRadial):
         return reduce(leibniz, (p.profile(u) for p in self.profiles))
 
 
-class _Multiple(AbstractRadial):
+class RadialMultiple(AbstractRadial):
+    """a κ, the profile of a multiple of a radial kernel."""
+
     factor: Any
     of: AbstractRadial
 
@@ -62,7 +68,7 @@ class Sum(AbstractKernel):
                 return None
             terms.extend(part)
         radial = tuple(term.profile for term in terms if term.is_radial)
-        merged = (Term(_RadialSum(radial)),) if radial else ()
+        merged = (Term(RadialSum(radial)),) if radial else ()
         return merged + tuple(term for term in terms if not term.is_radial)
 
 
@@ -86,7 +92,7 @@ class Product(AbstractKernel):
             if part is None or len(part) != 1 or not part[0].is_radial:
                 return None
             profiles.append(part[0].profile)
-        return (Term(_RadialProduct(tuple(profiles))),)
+        return (Term(RadialProduct(tuple(profiles))),)
 
 
 class Scaled(AbstractKernel):
@@ -102,7 +108,7 @@ class Scaled(AbstractKernel):
         return self.factor * self.kernel(x, y)
 
     def terms(self) -> tuple[Term, ...] | None:
-        return _each(self.kernel, profile=lambda term: _Multiple(self.factor, term.profile))
+        return _each(self.kernel, profile=lambda term: RadialMultiple(self.factor, term.profile))
 
 
 class Elliptical(AbstractKernel):

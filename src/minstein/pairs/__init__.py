@@ -4,6 +4,7 @@ G knows nothing of θ and is symmetric, so value and gradient come from one appl
 applications to the tangents of φ. No derivative is ever taken over pairs.
 """
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,19 +18,20 @@ from .. import errors
 from .._types import Array, Scalar, Tree
 from ..kernels import AbstractRadial, Term
 from ..sample import Sample
-from . import tiles
+from . import lines, tiles
+from .backends import chosen, formed
 from .forms import AbstractFactored, AbstractForm, Features, Full
+from .lines import Line
 from .reduce import reduced
 
 
 def apply(
-    form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
+    form: AbstractFactored | Full | Line, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
 ) -> Features:
-    """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again.
-
-    `custom_linear_solve` is the transformation that says so and can be batched; nothing is solved here. It wants its
-    argument as one array.
-    """
+    """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again."""
+    if isinstance(form, Line):
+        alone = jax.tree.map(lambda part: part[None], phi)
+        return jax.tree.map(lambda part: part[0], _apply_lines(form, kernel, alone))
     form, kernel = _held((form, kernel))
     r = phi.t.shape[1]
 
@@ -39,7 +41,24 @@ def apply(
     def solve(_, flat: Array) -> Array:
         return _packed(tiles.apply(form, kernel, unpacked(flat), n, once))
 
-    return unpacked(lax.custom_linear_solve(lambda psi: psi, _packed(phi), solve, symmetric=True))
+    return unpacked(_linear(solve, _packed(phi)))
+
+
+def _apply_lines(form: Line, kernel: AbstractRadial, phis: Features) -> Features:
+    """G φ for a batch of features on the line, leading axis a; linear likewise."""
+    form, kernel = _held((form, kernel))
+    rows = jnp.concatenate([phis.t[..., 0], phis.m])
+    t, m = jnp.split(_linear(lambda _, rows: lines.apply(form, kernel, rows), rows), 2)
+    return Features(t[..., None], m)
+
+
+def _linear(solve: Callable, flat: Array) -> Array:
+    """The value of a linear and symmetric operator, so that JAX knows it to be one.
+
+    `custom_linear_solve` is the transformation that says so and can be batched; nothing is solved here. It wants its
+    argument as one array.
+    """
+    return lax.custom_linear_solve(lambda psi: psi, flat, solve, symmetric=True)
 
 
 @jax.custom_jvp
@@ -85,11 +104,14 @@ def _is_zero(leaf: object) -> bool:
     return isinstance(leaf, SymbolicZero)
 
 
-def pair_sum(terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal: Any) -> Scalar:
+def pair_sum(
+    terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal: Any, backend: str | None = None
+) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
+    backend = chosen(terms, *sample.x.shape, backend)
     for term in terms:
-        form, features = reduced(term, sample, phi)
+        form, features = formed(term, sample, phi, backend)
         total += quadratic_form((form, term.profile, sample.n), features)
         if diagonal is not False:
             total += diagonal * inner(features, on_diagonal(form, term.profile, features))
@@ -104,7 +126,13 @@ class Fields(NamedTuple):
 
 
 def pair_fields(
-    terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False, once: bool = False
+    terms: tuple[Term, ...],
+    sample: Sample,
+    phis: Features,
+    *,
+    still: bool = False,
+    once: bool = False,
+    backend: str | None = None,
 ) -> Fields:
     """G applied to a batch of features, leading axis a, in one pass over the pairs.
 
@@ -114,15 +142,19 @@ def pair_fields(
         phis: the batch.
         still: whether all but the first have m = 0, which saves work; the result cannot be differentiated then.
         once: whether the computation will not be repeated, so that compiling it fast matters more than running it fast.
+        backend: the one to use; None to choose.
     """
+    backend = chosen(terms, *sample.x.shape, backend)
     first = jax.tree.map(lambda part: part[0], phis)
     total = jax.tree.map(jnp.zeros_like, Fields(phis, phis))
     for term in terms:
-        form = reduced(term, sample, first)[0]
+        form = formed(term, sample, first, backend)[0]
         change = lambda phi, term=term: reduced(term, sample, phi)[1]
         features = jax.vmap(change)(phis)
         if still and isinstance(form, AbstractFactored):
             off = tiles.apply_still(form, term.profile, features, sample.n, once)
+        elif isinstance(form, Line):
+            off = _apply_lines(form, term.profile, features)
         else:
             off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.n, once))(features)
         back = jax.vmap(lambda psi, change=change: jax.vjp(change, first)[1](psi)[0])
@@ -137,9 +169,11 @@ class Products(NamedTuple):
     on: Float[Array, "q q"]
 
 
-def pair_products(terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False) -> Products:
+def pair_products(
+    terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False, backend: str | None = None
+) -> Products:
     """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
-    return products(phis, pair_fields(terms, sample, phis, still=still))
+    return products(phis, pair_fields(terms, sample, phis, still=still, backend=backend))
 
 
 def products(phis: Features, fields: Fields) -> Products:

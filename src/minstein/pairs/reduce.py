@@ -19,6 +19,7 @@ def reduced(term: Term, sample: Sample, phi: Features) -> tuple[AbstractFactored
     x, z = sample.x, sample.x - sample.centre
     phi = phi if term.weight is None else _weighted(term.weight, x, phi)
     A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
+    A = jnp.abs(A) if A.shape == (1, 1) else A  # on the line its sign does not matter, and z is in the order of x
     z = z if term.whiten is None else z @ A.T
     match phi.m.ndim:
         case 1:
@@ -45,6 +46,8 @@ def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractFa
     if term.is_scalar and term.whiten is None:
         return Multiple(z, None, jnp.asarray(z.shape[1], z.dtype)), phi
     C = _mixed(term, A)
+    if C.shape == (1, 1):
+        return Multiple(z, None, jnp.ones((), z.dtype)), Features(_mixed(term, phi.t), C[0, 0] * phi.m)
     return Multiple(z, z @ C, jnp.sum(C**2)), Features(_mixed(term, phi.t), phi.m)
 
 

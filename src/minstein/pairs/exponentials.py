@@ -1,0 +1,188 @@
+"""Radial kernels on the line as sums of exponentials, k(r) = Re Σ wₗ exp(−aₗ r) for r ≥ 0.
+
+Exponentials factorise, exp(−a(x − y)) = exp(−a(x − z)) exp(−a(z − y)), so a sum over all points to the left of x is
+carried along the line. The poles a are shared by k, k′ and k″, and each has weights w of its own: differentiating a
+fit of k would lose digits. Everything is for kernels in units of their lengthscale.
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Complex, Float
+from scipy.linalg import eigh_tridiagonal, lstsq
+from scipy.special import gamma, jv
+
+from .._types import Scalar
+from ..kernels import IMQ, AbstractRadial, Gaussian, RationalQuadratic
+
+GROUP = 8
+"""Poles that are worked on together."""
+
+TOLERANCE = 1e-11
+"""The largest error of k, k′ and k″ in units of their largest values."""
+
+Poles = Complex[np.ndarray, "g l"]
+Weights = Complex[np.ndarray, "g l 3"]
+
+
+class Exponentials(NamedTuple):
+    """Poles and weights in groups, and where the kernel has a long tail, one more group that ends the sum.
+
+    Poles that fall geometrically, a factor `ratio` for each group after the first `near`, stand for distances ever
+    larger. For data of a given range the sum is broken off after some of them, and the group `ends[i]` takes the
+    place of all poles beyond i such groups. A kernel without a tail has no `ends`.
+    """
+
+    poles: Poles
+    weights: Weights
+    near: int
+    ratio: float
+    end_poles: Poles
+    end_weights: Weights
+
+    @property
+    def reach(self) -> float:
+        """The largest pole: on intervals much shorter than its inverse every exponential is nearly linear."""
+        return float(np.abs(self.poles).max())
+
+
+class Scaled(NamedTuple):
+    """A kernel factor · k(r/unit), with k as a sum of exponentials."""
+
+    factor: Scalar | float
+    unit: Scalar | float
+    sum: Exponentials
+
+
+def exponentials(kernel: AbstractRadial) -> Scaled | None:
+    """The kernel as a sum of exponentials, or None where there is none that is accurate enough."""
+    match kernel:
+        case Gaussian():
+            return Scaled(1.0, kernel.lengthscale, gaussian())
+        case IMQ():
+            found = power(kernel.beta)
+            return found and Scaled(kernel.c ** (2 * kernel.beta), kernel.c, found)
+        case RationalQuadratic():
+            found = power(-kernel.alpha)
+            return found and Scaled(1.0, (2 * kernel.alpha) ** 0.5 * kernel.lengthscale, found)
+        case _:
+            return None
+
+
+@lru_cache
+def gaussian() -> Exponentials:
+    """exp(−r²/2), with poles √(2z) for z on the hyperbola of Weideman and Trefethen (2007)."""
+    theta = (np.arange(2 * GROUP) + 0.5) * 1.0818 / (2 * GROUP)
+    poles = np.sqrt(2 * 4.4921 * 2 * GROUP * (1 + np.sin(1j * theta - 1.1721)))
+    r = np.concatenate([np.linspace(0, 12, 1200), np.geomspace(12.1, 60, 100)])
+    weights = _fitted(poles, r, _gaussian_derivatives(r), np.ones((len(r), 3)))
+    return Exponentials(_grouped(poles), _grouped(weights), 2, 1.0, _grouped(poles[:0]), _grouped(weights[:0]))
+
+
+def _gaussian_derivatives(r: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"]:
+    k = np.exp(-(r**2) / 2)
+    return np.stack([k, -r * k, (r**2 - 1) * k], 1)
+
+
+_STEP, _FAR, _NEAR = 0.3, 16, 3
+"""Of the trapezoidal rule in log a; groups of its poles, down to 1e-17; groups of complex poles."""
+
+
+@lru_cache
+def power(beta: float) -> Exponentials | None:
+    """(1 + r²)^β, or None where β is so large that the fit fails.
+
+    (1 + r²)^β = √π/(2^ν Γ(ν + ½)) ∫ e^(−ar) a^ν J_ν(a) da over a > 0, with ν = −β − ½. For small a the trapezoidal rule
+    in log a is exact to twelve digits at every large r. For larger a the integrand oscillates; complex poles on a
+    ray, with weights fitted by least squares, take its place.
+    """
+    wide = max(1.0, (-2 * beta) ** 0.5)
+    beyond = int(160 / (1 - 2 * beta)) + GROUP
+    far = 0.3 * wide * np.exp(-_STEP * np.arange(GROUP * _FAR + beyond))
+    mass = _STEP * far * _density(far, beta)
+    mass[-1] /= -np.expm1(2 * beta * _STEP)  # what is left beyond it falls geometrically
+    if not np.all(np.isfinite(mass)) or np.any(mass < np.finfo(float).tiny):
+        return None
+    near = np.geomspace(0.36 * wide, 30 * wide, GROUP * _NEAR) * np.exp(0.75j * np.linspace(0.25, 1, GROUP * _NEAR))
+    r = np.concatenate([np.geomspace(1e-3, 1, 200), np.linspace(0, 12, 700), np.geomspace(12.1, 300, 400)])
+    exact, size = _power_derivatives(r, beta), _power_sizes(r, beta)
+    rest = np.exp(-np.outer(r, far[GROUP:])) @ _differentiated(far, mass)[GROUP:]
+    poles = np.concatenate([near, far[:GROUP]])
+    fitted = _fitted(poles, r, exact - rest, 1 / (size + 1e-4 * size[0]))
+    poles = np.concatenate([near, far[: GROUP * _FAR]])
+    weights = np.concatenate([fitted, _differentiated(far, mass)[GROUP : GROUP * _FAR]])
+    ends = [_gauss(far[GROUP * i :], mass[GROUP * i :]) for i in range(1, _FAR + 1)]
+    end_weights = np.stack([_differentiated(*end) for end in ends]).astype(complex)
+    end_poles = np.stack([nodes for nodes, _ in ends]).astype(complex)
+    found = Exponentials(
+        _grouped(poles), _grouped(weights), _NEAR, float(np.exp(-_STEP * GROUP)), end_poles, end_weights
+    )
+    return found if _error(found, beta) <= TOLERANCE else None
+
+
+def _density(a: Float[np.ndarray, " n"], beta: float) -> Float[np.ndarray, " n"]:
+    nu = -beta - 0.5
+    return np.sqrt(np.pi) / (2**nu * gamma(nu + 0.5)) * a**nu * jv(nu, a)
+
+
+def _power_derivatives(r: Float[np.ndarray, " n"], beta: float) -> Float[np.ndarray, "n 3"]:
+    v = 1 + r**2
+    k = v**beta
+    return np.stack([k, 2 * beta * r * k / v, 2 * beta * k / v * (1 + 2 * (beta - 1) * r**2 / v)], 1)
+
+
+def _power_sizes(r: Float[np.ndarray, " n"], beta: float) -> Float[np.ndarray, "n 3"]:
+    """How large k, k′ and k″ are at distances like r; the derivatives themselves have zeros."""
+    slope = -2 * beta / (1 + r)
+    return (1 + r**2)[:, None] ** beta * np.stack([np.ones_like(r), slope, slope / (1 + r)], 1)
+
+
+def _differentiated(poles: np.ndarray, mass: np.ndarray) -> Float[np.ndarray, "n 3"]:
+    """The weights of Σ mass exp(−poles r) and of its first two derivatives."""
+    return np.stack([mass, -poles * mass, poles**2 * mass], 1)
+
+
+def _gauss(nodes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The Gauss rule for a discrete measure, by the Lanczos process: exact for polynomials up to degree 15."""
+    x, q, basis = nodes / nodes[0], np.full_like(nodes, mass.sum() ** -0.5), []
+    diagonal, side = [], []
+    for _ in range(GROUP):
+        basis.append(q)
+        diagonal.append(np.sum(mass * x * q**2))
+        q = x * q
+        for _ in range(2):  # twice, so that rounding does not spoil the orthogonality
+            for p in basis:
+                q = q - np.sum(mass * p * q) * p
+        side.append(np.sqrt(np.sum(mass * q**2)))
+        q = q / side[-1]
+    values, vectors = eigh_tridiagonal(diagonal, side[:-1])
+    return values * nodes[0], mass.sum() * vectors[0] ** 2
+
+
+def _fitted(poles: np.ndarray, r: np.ndarray, values: np.ndarray, accuracy: np.ndarray) -> Complex[np.ndarray, "p 3"]:
+    """The weights w of least squares in Re Σ w exp(−a r) ≈ values, each residual times its accuracy."""
+    E = np.exp(-np.outer(r, poles))
+    A = np.concatenate([E.real, -E.imag], 1)
+    A = A[:, kept] if not (kept := np.any(A != 0, axis=0)).all() else A
+    weights = np.zeros((2 * len(poles), 3))
+    for q in range(3):
+        rows = A * accuracy[:, q : q + 1]
+        norms = np.linalg.norm(rows, axis=0)
+        solution = lstsq(rows / norms, values[:, q] * accuracy[:, q], cond=1e-14, lapack_driver="gelsy")
+        weights[kept, q] = np.asarray(solution[0]) / norms
+    return weights[: len(poles)] + 1j * weights[len(poles) :]
+
+
+def _grouped(rows: np.ndarray) -> np.ndarray:
+    return rows.reshape(-1, GROUP, *rows.shape[1:]).astype(complex)
+
+
+def _error(found: Exponentials, beta: float) -> float:
+    """The largest error of k, k′ and k″, in units of their largest values."""
+    r = np.concatenate([[0], np.geomspace(1e-4, 1e6, 1200)])
+    poles = np.concatenate([found.poles.ravel(), found.end_poles[-1]])
+    weights = np.concatenate([found.weights.reshape(-1, 3), found.end_weights[-1]])
+    exact = _power_derivatives(r, beta)
+    difference = np.abs((np.exp(-np.outer(r, poles)) @ weights).real - exact)
+    return float(np.max(difference / np.abs(exact).max(0)))

@@ -1,0 +1,69 @@
+"""G in one dimension, in linear time: the points are taken in ascending order, and sums over them are carried along.
+
+Matérn kernels are summed exactly, by `recursion`; kernels that are sums of exponentials, to ten digits of the largest
+field, by `blocks`.
+"""
+
+from functools import reduce
+
+import jax.numpy as jnp
+from jaxtyping import Float, Int
+
+from .._types import Array
+from ..errors import no_lines
+from ..kernels import AbstractRadial, Matern
+from ..kernels.algebra import RadialMultiple, RadialSum
+from ..sample import Sample
+from . import blocks, recursion
+from .exponentials import exponentials
+from .forms import AbstractForm, Features, Multiple
+
+
+class Line(AbstractForm):
+    """m one number a point, on the line: as `Multiple`, with the order of the points."""
+
+    z: Float[Array, " n"]
+    order: Int[Array, " n"]
+
+    @classmethod
+    def of(cls, form: Multiple, sample: Sample) -> "Line":
+        z = form.z[:, 0]
+        return cls(z, jnp.argsort(z) if sample.order is None else sample.order)
+
+    @property
+    def points(self):
+        return {"z": self.z[:, None]}
+
+    def diagonal(self, k, c1, phi):
+        return Features(k * phi.t, -c1 * phi.m)
+
+
+def supports(kernel: AbstractRadial) -> bool:
+    """Whether a kernel has sums in linear time."""
+    match kernel:
+        case RadialSum():
+            return all(map(supports, kernel.profiles))
+        case RadialMultiple():
+            return supports(kernel.of)
+        case _:
+            return isinstance(kernel, Matern) or exponentials(kernel) is not None
+
+
+def apply(form: Line, kernel: AbstractRadial, phis: Float[Array, "c n"]) -> Float[Array, "c n"]:
+    """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ for a batch of features: a row for each t, and then one for each m."""
+    fields = _in_order(kernel, form.z[form.order], phis[:, form.order])
+    return jnp.zeros_like(fields).at[:, form.order].set(fields, unique_indices=True)
+
+
+def _in_order(kernel: AbstractRadial, z: Float[Array, " n"], phis: Float[Array, "c n"]) -> Float[Array, "c n"]:
+    match kernel:
+        case RadialSum():
+            return reduce(jnp.add, (_in_order(profile, z, phis) for profile in kernel.profiles))
+        case RadialMultiple():
+            return kernel.factor * _in_order(kernel.of, z, phis)
+        case Matern():
+            return recursion.apply(kernel, z, phis)
+    sums = exponentials(kernel)
+    if sums is None:
+        raise no_lines(f"the kernel {type(kernel).__name__} has no such sum")
+    return blocks.apply(kernel, sums, z, phis)
