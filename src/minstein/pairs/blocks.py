@@ -41,9 +41,7 @@ _BEYOND = 4.0
 """A group that ends a sum of exponentials is accurate up to this distance, over the smallest pole before it."""
 
 
-def apply(
-    kernel: AbstractRadial, sums: Scaled, z: Float[Array, " N"], phi: Float[Array, "c N"]
-) -> Float[Array, "c N"]:
+def apply(kernel: AbstractRadial, sums: Scaled, z: Float[Array, " N"], phi: Float[Array, "c N"]) -> Float[Array, "c N"]:
     """(F, J) at points z in ascending order, for the columns of t and then those of m."""
     x, sources = _cut(z), jnp.moveaxis(_cut(phi), 0, 1)
     near = lax.map(lambda segment: _within(kernel, *segment), (x, sources))
