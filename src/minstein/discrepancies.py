@@ -17,8 +17,9 @@ from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
 from .pairs import autodiff, pair_fields, pair_products, pair_sum
-from .pairs.backends import BACKENDS, chosen
+from .pairs.backends import BACKENDS, chosen, prepared
 from .pairs.forms import Features
+from .pairs.fourier import Waves
 from .pairs.stored import fits, store
 from .params import theta, unwrap, with_theta
 from .sample import Sample, bucket
@@ -38,7 +39,8 @@ class DKSD(AbstractPairwise):
         diffusion: m: None for the identity, a number, an array, a function of one point, `diffusions.decay`, or
             `diffusions.of_model` for one that depends on θ.
         unbiased: the U-statistic if true, else the V-statistic.
-        backend: how pairs are summed: "tiles", "stored" or "lines"; None to choose by size, dimension and kernel.
+        backend: how pairs are summed: "tiles", "stored", "lines" or "fourier"; None to choose by size, dimension and
+            kernel.
 
     >>> x = np.array([0.1, -0.4, 0.7, 1.5])
     >>> loss = ms.DKSD(ms.kernels.IMQ(1.0), ms.diffusions.decay(2.0))(ms.models.Gaussian(0.0, 1.0), x)
@@ -49,30 +51,42 @@ class DKSD(AbstractPairwise):
     kernel: AbstractKernel
     diffusion: AbstractDiffusion
     unbiased: bool = eqx.field(static=True)
-    backend: str | None = eqx.field(static=True, default=None, repr=False)
+    backend: str | Waves | None = eqx.field(static=True, default=None, repr=False)
 
-    def __init__(self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True, backend: str | None = None):
+    def __init__(
+        self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True, backend: str | Waves | None = None
+    ):
         self.kernel = as_kernel(kernel)
         self.diffusion = as_diffusion(diffusion)
         self.unbiased = bool(unbiased)
         self.backend = backend
-        if backend not in (None, *BACKENDS):
+        if not isinstance(backend, Waves) and backend not in (None, *BACKENDS):
             raise errors.unknown_backend(backend, BACKENDS)
 
     def ready(self, model, x):
         _check_continuous(self, model)
         if self.unbiased and x.shape[0] < 2:
             raise errors.too_few(x.shape[0])
-        self.pairing(*x.shape)
-        return self
+        terms, backend = self.terms(), self.backend
+        if terms is not None and not isinstance(backend, Waves):
+            backend = prepared(terms, x, lambda: self._order(model, x), backend)
+        ready = DKSD(self.kernel, self.diffusion, unbiased=self.unbiased, backend=backend)
+        ready.pairing(*x.shape)
+        return ready
+
+    def _order(self, model: LogDensity, x: Array) -> int:
+        """0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix."""
+        point = jax.ShapeDtypeStruct((x.shape[1],), jnp.float32)
+        return jax.eval_shape(lambda x: field_at(unwrap(model), self.diffusion, x)(x), point).ndim
 
     def pairing(self, n: int, d: int) -> str:
         """The backend that sums the pairs of n observations of d variables."""
         terms = self.terms()
         if terms is not None:
-            return chosen(terms, bucket(n), d, self.backend)
+            backend = chosen(terms, bucket(n), d, self.backend)
+            return "fourier" if isinstance(backend, Waves) else backend
         if self.backend is not None:
-            raise errors.plain_backend(self.backend)
+            raise errors.plain_backend(str(self.backend))
         return "autodiff"
 
     def loss(self, model, sample):

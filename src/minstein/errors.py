@@ -231,6 +231,14 @@ def no_lines(why: str) -> ValueError:
     )
 
 
+def no_fourier(why: str) -> ValueError:
+    return ValueError(
+        f'backend="fourier" sums pairs in two or three dimensions by fast Fourier transforms, but {why}. It needs '
+        "kernels Gaussian, IMQ or RationalQuadratic, their sums or multiples, and a diffusion that is a number or "
+        'diagonal. Use backend="tiles", or None to choose.'
+    )
+
+
 def plain_backend(backend: str) -> ValueError:
     return ValueError(
         f'backend="{backend}" is for kernels of ms.kernels, but this one is a function of two points, whose pairs are '

@@ -38,10 +38,10 @@ def influence(
     if x is None:
         return _in_population(fit, z, key, draws)
     x = _sample_of(fit, x)
-    discrepancy = fit.discrepancy.ready(fit.model, x)
     if z is None:
-        return run(_at_observations, (discrepancy, None), fit.model, x)[: x.shape[0]]
+        return run(_at_observations, (fit.discrepancy.ready(fit.model, x), None), fit.model, x)[: x.shape[0]]
     points = _points(fit, z, x)
+    discrepancy = fit.discrepancy.ready(fit.model, np.concatenate([x, points]))
     padded = np.resize(points, (bucket(max(len(points), TILE)), points.shape[1]))
     return run(_at_points, (discrepancy, padded), fit.model, x)[: len(points)]
 
@@ -67,7 +67,9 @@ def _in_population(fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int) -> Fl
     if key is None or z is None:
         raise ValueError("The influence function in the population needs points z and a key: key=jax.random.key(0).")
     x = np.asarray(fit.model.sample(key, draws), np.float64)
-    return run(_at_points_of_model, (fit.discrepancy.ready(fit.model, x), _points(fit, z, x)), fit.model, x)
+    points = _points(fit, z, x)
+    discrepancy = fit.discrepancy.ready(fit.model, np.concatenate([x, points]))
+    return run(_at_points_of_model, (discrepancy, points), fit.model, x)
 
 
 def _points(fit: Fit, z: Any, x: Array) -> Array:

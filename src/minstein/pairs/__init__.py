@@ -18,20 +18,23 @@ from .. import errors
 from .._types import Array, Scalar, Tree
 from ..kernels import AbstractRadial, Term
 from ..sample import Sample
-from . import lines, tiles
+from . import fourier, lines, tiles
 from .backends import chosen, formed
 from .forms import AbstractFactored, AbstractForm, Features, Full
+from .fourier import Box, Waves
 from .lines import Line
 from .reduce import reduced
 
 
 def apply(
-    form: AbstractFactored | Full | Line, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
+    form: AbstractFactored | Full | Line | Box, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
 ) -> Features:
     """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again."""
+    alone = jax.tree.map(lambda part: part[None], phi)
     if isinstance(form, Line):
-        alone = jax.tree.map(lambda part: part[None], phi)
         return jax.tree.map(lambda part: part[0], _apply_lines(form, kernel, alone))
+    if isinstance(form, Box):
+        return jax.tree.map(lambda part: part[0], _apply_waves(form, kernel, alone))
     form, kernel = _held((form, kernel))
     r = phi.t.shape[1]
 
@@ -50,6 +53,15 @@ def _apply_lines(form: Line, kernel: AbstractRadial, phis: Features) -> Features
     rows = jnp.concatenate([phis.t[..., 0], phis.m])
     t, m = jnp.split(_linear(lambda _, rows: lines.apply(form, kernel, rows), rows), 2)
     return Features(t[..., None], m)
+
+
+def _apply_waves(form: Box, kernel: AbstractRadial, phis: Features) -> Features:
+    """G φ for a batch of features in a box; linear likewise."""
+    form, kernel = _held((form, kernel))
+    rows = jnp.concatenate([phis.t, phis.m.reshape(*phis.t.shape[:2], -1)], 2)
+    fields = _linear(lambda _, rows: fourier.apply(form, kernel, rows), rows)
+    r = phis.t.shape[2]
+    return Features(fields[..., :r], fields[..., r:].reshape(phis.m.shape))
 
 
 def _linear(solve: Callable, flat: Array) -> Array:
@@ -105,7 +117,7 @@ def _is_zero(leaf: object) -> bool:
 
 
 def pair_sum(
-    terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal: Any, backend: str | None = None
+    terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal: Any, backend: str | Waves | None = None
 ) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
@@ -132,7 +144,7 @@ def pair_fields(
     *,
     still: bool = False,
     once: bool = False,
-    backend: str | None = None,
+    backend: str | Waves | None = None,
 ) -> Fields:
     """G applied to a batch of features, leading axis a, in one pass over the pairs.
 
@@ -155,6 +167,8 @@ def pair_fields(
             off = tiles.apply_still(form, term.profile, features, sample.n, once)
         elif isinstance(form, Line):
             off = _apply_lines(form, term.profile, features)
+        elif isinstance(form, Box):
+            off = _apply_waves(form, term.profile, features)
         else:
             off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.n, once))(features)
         back = jax.vmap(lambda psi, change=change: jax.vjp(change, first)[1](psi)[0])
@@ -170,7 +184,7 @@ class Products(NamedTuple):
 
 
 def pair_products(
-    terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False, backend: str | None = None
+    terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False, backend: str | Waves | None = None
 ) -> Products:
     """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
     return products(phis, pair_fields(terms, sample, phis, still=still, backend=backend))

@@ -3,21 +3,70 @@
     tiles    every pair, a tile of pairs at a time: any kernel, any dimension
     stored   as tiles, but a search keeps the kernel's matrix where the diffusion is θ-free
     lines    one dimension, in linear time
+    fourier  two and three dimensions, by non-uniform fast Fourier transforms, for smooth kernels
 
-All give the same numbers, but for rounding and the tolerance of `lines`.
+All give the same numbers, but for rounding and the tolerance of `lines` and `fourier`.
 """
 
-from ..errors import no_lines
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import no_fourier, no_lines
 from ..kernels import Term
 from ..sample import SORTED, Sample
-from . import lines
-from .forms import AbstractFactored, Features, Full, Multiple
-from .reduce import reduced
+from . import fourier, lines
+from .forms import AbstractFactored, Columns, Features, Full, Multiple
+from .fourier import Waves
+from .reduce import mixing, reduced
 
-BACKENDS = ("tiles", "stored", "lines")
+BACKENDS = ("tiles", "stored", "lines", "fourier")
+
+_WORTH = 200
+"""Pairs that take as long as one frequency."""
 
 
-def chosen(terms: tuple[Term, ...], rows: int, d: int, wish: str | None = None) -> str:
+def prepared(terms: tuple[Term, ...], x: Any, order: Callable[[], int], wish: str | None) -> str | Waves | None:
+    """The backend as wished, with what it must know of the data; None where it is chosen by their size alone.
+
+    `order()` is 0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix.
+    """
+    n, d = x.shape
+    if wish == "fourier":
+        return _wished_waves(terms, x, order)
+    if wish is not None or d not in (2, 3) or n < fourier.ROWS or not fourier.installed():
+        return wish
+    if not _come_apart(terms, order()):
+        return None
+    found = fourier.waves(terms, x)
+    return found if found is not None and math.prod(found.modes) * _WORTH <= n**2 else None
+
+
+def _come_apart(terms: tuple[Term, ...], order: int) -> bool:
+    """Whether the form of every term is `Multiple` or `Columns`."""
+    return order == 0 or (order == 1 and all(term.mix is None or term.column is not None for term in terms))
+
+
+def _wished_waves(terms: tuple[Term, ...], x: Any, order: Callable[[], int]) -> Waves:
+    """Refuse a Fourier series where there is none."""
+    if not fourier.installed():
+        raise no_fourier("jax-finufft is not installed: pip install minstein[fast]")
+    if x.shape[1] not in (2, 3):
+        raise no_fourier(f"the data have {x.shape[1]} coordinates")
+    if not _come_apart(terms, order()):
+        raise no_fourier("the diffusion is a matrix")
+    for term in terms:
+        if not fourier.supports(term.profile):
+            raise no_fourier(f"the kernel {type(term.profile).__name__} has no such series")
+    found = fourier.waves(terms, x)
+    if found is None:
+        raise no_fourier(
+            f"the data spread so far that more than {fourier.MODES} frequencies are needed, or are being traced by JAX"
+        )
+    return found
+
+
+def chosen(terms: tuple[Term, ...], rows: int, d: int, wish: str | Waves | None = None) -> str | Waves:
     """The backend for the terms of a kernel on so many rows of d coordinates."""
     if wish == "lines":
         _check_lines(terms, d)
@@ -37,10 +86,12 @@ def _check_lines(terms: tuple[Term, ...], d: int) -> None:
 
 
 def formed(
-    term: Term, sample: Sample, phi: Features, backend: str
-) -> tuple[AbstractFactored | Full | lines.Line, Features]:
+    term: Term, sample: Sample, phi: Features, backend: str | Waves
+) -> tuple[AbstractFactored | Full | lines.Line | fourier.Box, Features]:
     """The form of a term as the backend wants it, and φ rewritten for it."""
     form, features = reduced(term, sample, phi)
     if backend == "lines" and isinstance(form, Multiple):
         return lines.Line.of(form, sample), features
+    if isinstance(backend, Waves) and isinstance(form, Multiple | Columns):
+        return fourier.Box(form.z, mixing(term, sample.x), backend.modes), features
     return form, features

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from .._types import Array
 from ..kernels import Term
@@ -49,6 +50,12 @@ def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractFa
     if C.shape == (1, 1):
         return Multiple(z, None, jnp.ones((), z.dtype)), Features(_mixed(term, phi.t), C[0, 0] * phi.m)
     return Multiple(z, z @ C, jnp.sum(C**2)), Features(_mixed(term, phi.t), phi.m)
+
+
+def mixing(term: Term, x: Float[Array, "n d"]) -> Float[Array, "e r"]:
+    """C of m = h C."""
+    A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
+    return _mixed(term, A)
 
 
 def _full(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractFactored | Full, Features]:
