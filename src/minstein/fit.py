@@ -198,7 +198,7 @@ class _Task(NamedTuple):
         if isinstance(discrepancy, AbstractPairwise) and discrepancy.unbiased:
             discrepancy, notes = _statistic(discrepancy, outcome, notes)
         notes += (
-            _pairing(discrepancy, self.x)
+            _pairing(ready, self.x)
             + _monte_carlo(outcome)
             + ((discrepancy.irregular,) if discrepancy.irregular else ())
         )
@@ -256,9 +256,12 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
 
 def _pairing(discrepancy: AbstractDiscrepancy, x: Array) -> tuple[str, ...]:
     """What a fit says of its pair sums, where they are not the plain ones."""
-    if not isinstance(discrepancy, DKSD) or discrepancy.pairing(*x.shape) != "lines":
+    backend = discrepancy.pairing(*x.shape) if isinstance(discrepancy, DKSD) else None
+    if backend not in ("lines", "fourier"):
         return ()
-    return ('The pairs were summed in linear time, to ten digits or more of the largest term (the backend "lines").',)
+    return (
+        f'The pairs were summed in linear time, to ten digits or more of the largest term (the backend "{backend}").',
+    )
 
 
 def _monte_carlo(outcome: Outcome) -> tuple[str, ...]:
