@@ -12,7 +12,7 @@ from ._types import Array, LogDensity, Scalar
 from .affine import is_affine
 from .diagnose import explain
 from .diffusions import AbstractDiffusion, OfModel, as_diffusion
-from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise
+from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, check_together
 from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
@@ -57,6 +57,8 @@ class DKSD(AbstractPairwise):
         _check_continuous(self, model)
         if self.unbiased and x.shape[0] < 2:
             raise errors.too_few(x.shape[0])
+        if self.terms() is None:
+            check_together(f"{type(self).__name__} with a kernel of your own", x)
         return self
 
     def loss(self, model, sample):
@@ -170,11 +172,8 @@ class DSM(AbstractPointwise):
             v = lambda x: _fields.apply(field(x), projected(x))
             return self.divergence.contribution(projected(x), v, x, row)
 
-        rows, d = sample.x.shape
-        block = max(1, _ENTRIES // self.divergence.entries(d))
-        if block >= rows:
-            return jax.vmap(one)((jnp.arange(rows), sample.x))
-        return jax.lax.map(one, (jnp.arange(rows), sample.x), batch_size=block)
+        block = max(1, _ENTRIES // self.divergence.entries(sample.x.shape[1]))
+        return sample.by_rows(one, (sample.numbers, sample.x), block)
 
     def residuals(self, model, sample):
         """mᵀ∇log p at each row."""

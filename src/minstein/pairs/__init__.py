@@ -17,13 +17,14 @@ from .. import errors
 from .._types import Array, Scalar, Tree
 from ..kernels import AbstractRadial, Term
 from ..sample import Sample
-from . import tiles
+from ..sharded import Blocks
+from . import ring, tiles
 from .forms import AbstractFactored, AbstractForm, Features, Full
 from .reduce import reduced
 
 
 def apply(
-    form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
+    form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array | Blocks, once: bool = False
 ) -> Features:
     """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again.
 
@@ -37,7 +38,8 @@ def apply(
         return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
 
     def solve(_, flat: Array) -> Array:
-        return _packed(tiles.apply(form, kernel, unpacked(flat), n, once))
+        backend = ring if isinstance(n, Blocks) else tiles
+        return _packed(backend.apply(form, kernel, unpacked(flat), n, once))
 
     return unpacked(lax.custom_linear_solve(lambda psi: psi, _packed(phi), solve, symmetric=True))
 
@@ -90,7 +92,7 @@ def pair_sum(terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal
     total = jnp.zeros((), sample.x.dtype)
     for term in terms:
         form, features = reduced(term, sample, phi)
-        total += quadratic_form((form, term.profile, sample.n), features)
+        total += quadratic_form((form, term.profile, sample.extent), features)
         if diagonal is not False:
             total += diagonal * inner(features, on_diagonal(form, term.profile, features))
     return total
@@ -122,9 +124,10 @@ def pair_fields(
         change = lambda phi, term=term: reduced(term, sample, phi)[1]
         features = jax.vmap(change)(phis)
         if still and isinstance(form, AbstractFactored):
-            off = tiles.apply_still(form, term.profile, features, sample.n, once)
+            product = tiles.products if sample.blocks is None else ring.products
+            off = tiles.apply_still(form, term.profile, features, sample.extent, once, product)
         else:
-            off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.n, once))(features)
+            off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.extent, once))(features)
         back = jax.vmap(lambda psi, change=change: jax.vjp(change, first)[1](psi)[0])
         total = jax.tree.map(jnp.add, total, Fields(back(off), back(on_diagonal(form, term.profile, features))))
     return total
