@@ -45,6 +45,7 @@ from .params import fixed as fixed
 from .params import positive as positive
 from .params import positive_definite as positive_definite
 from .params import simplex as simplex
+from .processes import join as join
 from .report import report as report
 from .resampling import bootstrap as bootstrap
 from .result import Fit as Fit

@@ -108,6 +108,14 @@ def process_lost(reason: str) -> ProcessLost:
     )
 
 
+def not_joined(coordinator: str, processes: int, reason: str) -> ProcessLost:
+    return ProcessLost(
+        f"The {processes} processes did not all meet at {coordinator} within a minute. Usual causes: (a) one of them was "
+        "not started, or ended at once: see its messages; (b) that address is not one under which the others reach "
+        f"process 0, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
+    )
+
+
 def masked(count: int) -> ValueError:
     return ValueError(f"x is a masked array with {count} masked entries. Drop those rows: np.ma.compress_rows(x).")
 
