@@ -92,8 +92,8 @@ def not_here(shape: tuple[int, ...]) -> ValueError:
 
 def one_device(name: str) -> TypeError:
     return TypeError(
-        f"{name} is not computed on rows that are spread over devices. KSD and DKSD with a kernel of ms.kernels, DSM, SM "
-        "and the sums over observations of discrete models are. Give x as a NumPy array for one device."
+        f"{name} is not computed on rows that are spread over devices. KSD and DKSD with a kernel of ms.kernels, DSM, "
+        "SM and the sums over observations of discrete models are. Give x as a NumPy array for one device."
     )
 
 
@@ -110,8 +110,8 @@ def process_lost(reason: str) -> ProcessLost:
 
 def not_joined(coordinator: str, processes: int, reason: str) -> ProcessLost:
     return ProcessLost(
-        f"The {processes} processes did not all meet at {coordinator} within a minute. Usual causes: (a) one of them was "
-        "not started, or ended at once: see its messages; (b) that address is not one under which the others reach "
+        f"The {processes} processes did not all meet at {coordinator} within a minute. Usual causes: (a) one of them "
+        "was not started, or ended at once: see its messages; (b) that address is not one under which the others reach "
         f"process 0, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
     )
 

@@ -24,6 +24,7 @@ from .params import links, names, to_real, with_theta
 from .result import Fit
 from .sample import Sample, at_boundary, precision, read
 from .search import MANY, Outcome, searched
+from .sharded import Data
 from .solvers import (
     LBFGS,
     SGD,
@@ -34,7 +35,6 @@ from .solvers import (
     GaussNewton,
     RiemannianSGD,
 )
-from .sharded import Data
 from .spaces import space_of
 from .stein_class import stein_class
 from .tangents import WORK

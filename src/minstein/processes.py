@@ -5,7 +5,7 @@ import jax
 from . import errors
 
 _JOIN, _SILENCE, _END = 60, 20, 600
-"""Seconds to wait for the others at the start; after which a process that is not heard of counts as lost; at the end."""
+"""Seconds to wait for others at the start; after which one that is not heard of counts as lost; to wait at the end."""
 
 
 def join(coordinator: str, processes: int, process: int) -> None:

@@ -80,7 +80,11 @@ class Sample(eqx.Module):
         extra = jnp.concatenate([z, jnp.broadcast_to(z[:1], (bucket(length + k) - length - k, z.shape[1]))])
         if self.blocks is None:
             x = jnp.concatenate([self.x, extra])
-            return Sample(x, jnp.asarray(x.shape[0]), self.centre), jnp.arange(x.shape[0]) < self.n, slice(rows, rows + k)
+            return (
+                Sample(x, jnp.asarray(x.shape[0]), self.centre),
+                jnp.arange(x.shape[0]) < self.n,
+                slice(rows, rows + k),
+            )
         x = self.blocks.beside(self.x, extra)
         blocks = Blocks(jnp.full_like(self.blocks.counts, length + len(extra)), self.blocks.mesh)
         sample = Sample(x, jnp.asarray(x.shape[0]), self.centre, blocks)
@@ -189,9 +193,7 @@ def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *
     return at_boundary(drive, discrepancy, model, x, by_rows=by_rows)
 
 
-def at_boundary(
-    drive: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *, by_rows: bool = False
-) -> Tree:
+def at_boundary(drive: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *, by_rows: bool = False) -> Tree:
     """As `run`, for a computation in several steps that compiles its own parts."""
     on_host = isinstance(x, np.ndarray | Sharded) and not is_traced((discrepancy, model))
     with precision(x, (discrepancy, model)), together(x):

@@ -1,4 +1,4 @@
-"""Observations spread over devices and hosts in blocks, and what can be known of them while no device holds them all."""
+"""Observations spread over devices and hosts, and what can be known of them while no device holds them all."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +20,7 @@ from .padding import bucket
 
 AXIS = "rows"
 """The axis of the mesh, along which the rows are spread."""
+
 
 class Blocks(eqx.Module):
     """How many rows of each device's block are observations; the rest of a block is padding."""

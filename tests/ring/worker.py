@@ -20,7 +20,10 @@ PROBLEMS = {
         lambda: ms.models.Gaussian(np.zeros(2), ms.fixed(1.5)),
         lambda: ms.DKSD(ms.kernels.Gaussian(2.0), np.array([[1.0, 0.2], [0.0, 0.5]])),
     ),
-    "columns": (lambda: ms.models.Gaussian(np.zeros(2), ms.fixed(1.5)), lambda: ms.DKSD(ms.kernels.Matern(2.0), [1.0, 2.0])),
+    "columns": (
+        lambda: ms.models.Gaussian(np.zeros(2), ms.fixed(1.5)),
+        lambda: ms.DKSD(ms.kernels.Matern(2.0), [1.0, 2.0]),
+    ),
     "score matching": (lambda: ms.models.Gaussian(np.zeros(2), np.ones(2)), lambda: ms.SM()),
 }
 """A model and a discrepancy for each form of G, and one without pairs."""

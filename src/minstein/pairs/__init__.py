@@ -127,7 +127,9 @@ def pair_fields(
             product = tiles.products if sample.blocks is None else ring.products
             off = tiles.apply_still(form, term.profile, features, sample.extent, once, product)
         else:
-            off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.extent, once))(features)
+            off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.extent, once))(
+                features
+            )
         back = jax.vmap(lambda psi, change=change: jax.vjp(change, first)[1](psi)[0])
         total = jax.tree.map(jnp.add, total, Fields(back(off), back(on_diagonal(form, term.profile, features))))
     return total
