@@ -11,11 +11,12 @@ from minstein_paper.catalogue import NAMES as EXPERIMENTS
 
 from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, find, names
 from .complaint import complain
+from .launching import LOST, Wanted, is_member, look_after, taking_part
 from .options import FILE, Grouped, Named, every_option
 from .problem import Problem, unknown
 from .spec import Choice, assignments, choose
 
-BAD_INPUT, LOST, INTERRUPTED = 2, 3, 130
+BAD_INPUT, INTERRUPTED = 2, 130
 
 
 @contextlib.contextmanager
@@ -29,7 +30,8 @@ def reported(debug: bool) -> Iterator[None]:
         if debug:
             raise
         kind, text, code = _told(reason)
-        complain(kind, text)
+        if not (is_member() and code == INTERRUPTED):  # who looks after this process has said why
+            complain(kind, text)
         raise click.exceptions.Exit(code) from None
 
 
@@ -87,9 +89,7 @@ def fit(source: str, **given: Any) -> None:
         request.check()
 
         if request.wanted.processes is not None and request.wanted.member is None:
-            from . import launching
-
-            raise click.exceptions.Exit(launching.look_after(request.wanted))
+            raise click.exceptions.Exit(look_after(request.wanted))
 
         from . import fitting
 
@@ -99,16 +99,13 @@ def fit(source: str, **given: Any) -> None:
 
 def _as_member(debug: bool) -> contextlib.AbstractContextManager:
     """Where this is one of several processes, what becomes of it when it fails."""
-    from . import launching
-
-    return launching.taking_part(debug=debug) if launching.is_member() else contextlib.nullcontext()
+    return taking_part(debug=debug) if is_member() else contextlib.nullcontext()
 
 
 def _request(source: str, given: dict[str, Any]) -> Any:
     """The options, read and checked one by one."""
     from .data import Reading
     from .discrepancy import wish
-    from .launching import Wanted
     from .model import Values
     from .request import Request
 

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,7 +63,7 @@ def read(source: str, reading: Reading, part: tuple[int, int] | None = None) -> 
     if not content.strip():
         raise Problem(f"{source} is empty.")
     if content.startswith(b"\x93NUMPY"):
-        columns = _named(source, _npy(source, content), reading.columns)
+        columns = _named(source, _npy(source, io.BytesIO(content)), reading.columns)
     elif content.startswith(b"PAR1"):
         columns = _parquet(source, content, reading.columns)
     elif content.startswith(b"PK"):
@@ -74,16 +75,12 @@ def read(source: str, reading: Reading, part: tuple[int, int] | None = None) -> 
 
 def _read_part(source: str, reading: Reading, part: tuple[int, int]) -> Data:
     """Only this process's share of the file is read, unless the file is compressed."""
-    import numpy as np
     from pyarrow import parquet
 
     with open(source, "rb") as file:
         begin = file.read(_HEAD)
     if begin.startswith(b"\x93NUMPY"):
-        rows = np.load(source, mmap_mode="r", allow_pickle=False)
-        buffer = io.BytesIO()
-        np.save(buffer, rows[share(len(rows), part)])
-        columns = _named(source, _npy(source, buffer.getvalue()), reading.columns)
+        columns = _named(source, _npy(source, source, part), reading.columns)
     elif begin.startswith(b"PAR1"):
         file = parquet.ParquetFile(source, memory_map=True)
         columns = _parquet_part(source, file, reading.columns, part)
@@ -323,11 +320,11 @@ def _numbers(column: Any) -> Any:
 # NumPy
 
 
-def _npy(source: str, content: bytes) -> dict[str, Any]:
+def _npy(source: str, file: Any, part: tuple[int, int] | None = None) -> dict[str, Any]:
     import numpy as np
 
     try:
-        array = np.load(io.BytesIO(content), allow_pickle=False)
+        array = np.load(file, mmap_mode=None if part is None else "r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as reason:
         if "allow_pickle" in str(reason):
             raise Problem(f"{source} holds Python objects, which are not loaded because that may run code.") from reason
@@ -336,7 +333,8 @@ def _npy(source: str, content: bytes) -> dict[str, Any]:
         raise Problem(f"{source} has shape {array.shape}. It needs a row for each observation: (n, d) or (n,).")
     if array.dtype.kind not in "iuf":
         raise Problem(f"{source} holds {array.dtype}, not real numbers.")
-    table = array.reshape(len(array), -1).astype(np.float64)
+    array = array if part is None else array[share(len(array), part)]
+    table = array.reshape(len(array), math.prod(array.shape[1:])).astype(np.float64)
     return {f"x{j + 1}": table[:, j] for j in range(table.shape[1])}
 
 

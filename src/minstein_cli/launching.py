@@ -108,7 +108,7 @@ def _told(number: int, code: int, count: int) -> int:
         return code
     name = signal.Signals(-code).name
     if -code == signal.SIGABRT:
-        what = "has lost another: one has ended, or has not been heard of for 20 seconds"
+        what = "has lost another: one has ended, did not start, or has not been heard of for 20 seconds"
     else:
         what = f"was ended by {name}" + (", perhaps for want of memory" if -code == signal.SIGKILL else "")
     complain("Error", f"Process {number} of {count} {what}. There is no result. Start all of them again.")

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
 from ..sample import TILE
+from ..sharded import Blocks
 from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, square_distances
 
 ROWS, ROWS_ONCE = 512, 2048
@@ -27,7 +28,7 @@ def apply(
 
 
 def apply_still(
-    form: AbstractFactored, kernel: AbstractRadial, phis: Features, n: Array, once: bool, product: Callable
+    form: AbstractFactored, kernel: AbstractRadial, phis: Features, n: Array | Blocks, once: bool, product: Callable
 ) -> Features:
     """G applied to a batch (t₀, m), (t₁, 0), …, (t_p, 0): the columns of all go into one product for each weight."""
     first = jax.tree.map(lambda part: part[0], phis)
