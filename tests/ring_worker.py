@@ -5,13 +5,20 @@ JOB is JSON: where the data and the answer are, which process this is of how man
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
 
+import equinox as eqx
+import jax
 import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
 
 import minstein as ms
+from minstein.objective import objective
+from minstein.params import theta
+from minstein.sample import in_precision, pad
 
 
 def gaussian():
@@ -44,13 +51,35 @@ def found(problem: str, x, *, fitted: bool) -> dict:
     }
 
 
+def as_array(rows: np.ndarray) -> jax.Array:
+    """Rows as users of JAX have them, on a mesh of their own."""
+    mesh = jax.make_mesh((2, len(jax.devices()) // 2), ("a", "b"))
+    with jax.enable_x64(True):
+        return jax.device_put(rows, NamedSharding(mesh, PartitionSpec(("a", "b"))))
+
+
+def gathered(x: ms.Sharded) -> list[str]:
+    """What the compiled program for Hessian and sandwich brings together on one device."""
+    model, discrepancy = PROBLEMS["scalar"]()
+    with jax.enable_x64(True):
+        discrepancy, model = in_precision((discrepancy, model), x.dtype)
+        target, vector = objective(discrepancy, model, pad(x), natural=True), theta(model)
+        arrays, rest = eqx.partition(target, eqx.is_array)
+        second = jax.jit(lambda arrays: eqx.combine(arrays, rest).second(vector)).lower(arrays).compile()
+    assert "collective-permute" in second.as_text()
+    return re.findall(r"= (\S+) all-gather", second.as_text())
+
+
 def answer(job: dict) -> None:
     rows = np.load(job["data"])
     if job["processes"] > 1:
         ms.join(job["coordinator"], job["processes"], job["process"])
         rows = rows[job["from"] : job["to"]]
-    x = ms.shard(rows) if job["spread"] else rows
+    x = ms.shard(rows)
     answers = {problem: found(problem, x, fitted=fitted) for problem, fitted in job["problems"].items()}
+    if job.get("array"):
+        answers["scalar of an array"] = found("scalar", as_array(rows[: job["array"]]), fitted=False)
+        answers["gathered"] = gathered(x)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     answers["cpu"] = usage.ru_utime + usage.ru_stime
     with open(job["answer"], "w") as file:

@@ -47,10 +47,12 @@ def started(jobs: list[dict], devices: int = 1) -> list[subprocess.Popen]:
     return [subprocess.Popen([*command, json.dumps(job)], env=environment(devices), **pipe) for job in jobs]
 
 
-def answers(data: Path, problems: dict[str, bool], *, cuts: tuple[int, ...] = (0, 101), devices: int = 1) -> list[dict]:
+def answers(
+    data: Path, problems: dict[str, bool], *, cuts: tuple[int, ...] = (0, 101), devices: int = 1, array: int = 0
+) -> list[dict]:
     """What each process found, with rows cut into shares there."""
     count, address = len(cuts) - 1, free_address()
-    common = {"data": str(data), "coordinator": address, "processes": count, "problems": problems, "spread": True}
+    common = {"data": str(data), "coordinator": address, "processes": count, "problems": problems, "array": array}
     jobs = [
         {**common, "process": i, "from": cuts[i], "to": cuts[i + 1], "answer": str(data.with_suffix(f".{i}.json"))}
         for i in range(count)
@@ -63,10 +65,10 @@ def answers(data: Path, problems: dict[str, bool], *, cuts: tuple[int, ...] = (0
     return [{name: part for name, part in one.items() if name != "cpu"} for one in found]
 
 
-def assert_same(found: dict, data: Path) -> None:
+def assert_same(found: dict, data: Path, n: int = 101) -> None:
     """As on one device, to 1e-10 of the largest entry."""
     for problem, parts in found.items():
-        expected = ring_worker.found(problem, np.load(data), fitted="theta" in parts)
+        expected = ring_worker.found(problem, np.load(data)[:n], fitted="theta" in parts)
         for name, value in parts.items():
             scale = max(1.0, np.abs(expected[name]).max())
             np.testing.assert_allclose(value, expected[name], rtol=0, atol=1e-10 * scale, err_msg=f"{problem} {name}")
@@ -139,7 +141,12 @@ def test_options_that_do_not_go_together(options, text):
 
 
 def test_value_and_gradient_on_four_devices(data):
-    assert_same(answers(data, {"scalar": False}, devices=4)[0], data)
+    """Of rows that four does not divide, and of an array of JAX that is sharded; nothing is gathered on the way."""
+    found = answers(data, {"scalar": False}, devices=4, array=100)[0]
+    assert found.pop("gathered") == []
+    of_array = found.pop("scalar of an array")
+    assert_same(found, data)
+    assert_same({"scalar": of_array}, data, n=100)
 
 
 @pytest.mark.slow
