@@ -79,6 +79,7 @@ def answer(job: dict) -> None:
     answers = {problem: found(problem, x, fitted=fitted) for problem, fitted in job["problems"].items()}
     if job.get("array"):
         answers["scalar of an array"] = found("scalar", as_array(rows[: job["array"]]), fitted=False)
+    if job.get("gathers"):
         answers["gathered"] = gathered(x)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     answers["cpu"] = usage.ru_utime + usage.ru_stime

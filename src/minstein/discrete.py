@@ -15,6 +15,7 @@ from .discrepancy import AbstractPointwise, check_together
 from .neighbours import check_neighbours, log_ratios, log_ratios_of, observed
 from .params import as_function, unwrap
 from .sample import Sample, bucket, run
+from .sharded import Data, Sharded
 from .spaces import AbstractDiscrete, Finite, space_of
 
 
@@ -228,10 +229,11 @@ def finite_space(name: str, model: LogDensity) -> Finite:
     return space
 
 
-def explain_ratios(model: LogDensity, x: Array, loss: float) -> NoReturn:
+def explain_ratios(model: LogDensity, x: Data, loss: float) -> NoReturn:
     """Raise the error that says why a loss made from ratios of p is not finite."""
-    values = np.asarray(run(lambda _, model, sample: jax.vmap(unwrap(model))(sample.x), None, model, x))[: len(x)]
-    bad = ~np.isfinite(values)
+    infinite = lambda _, model, sample: sample.in_place(~jnp.isfinite(jax.vmap(unwrap(model))(sample.x)))
+    flags = run(infinite, None, model, x, by_rows=True)
+    bad = x.flags(flags) if isinstance(x, Sharded) else np.asarray(flags)[: len(x)]
     raise errors.bad_log_density(bad) if bad.any() else errors.bad_ratio(loss)
 
 

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from . import errors
 from ._types import Array, Tree, is_traced
@@ -90,7 +90,7 @@ class Sample(eqx.Module):
         sample = Sample(x, jnp.asarray(x.shape[0]), self.centre, blocks)
         return sample, self.blocks.real(x.shape[0]), slice(length, length + k)
 
-    def in_place(self, rows: Float[Array, "N *r"]) -> Float[Array, "N *r"]:
+    def in_place(self, rows: Shaped[Array, "N *r"]) -> Shaped[Array, "N *r"]:
         """Rows, each where its observation is."""
         return rows if self.blocks is None else self.blocks.spread(rows)
 

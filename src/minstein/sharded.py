@@ -15,7 +15,7 @@ from jax.sharding import PartitionSpec as Spec
 from jaxtyping import Bool, Float, Int
 
 from . import errors
-from ._types import Array, Tree
+from ._types import Array, Tree, is_traced
 from .padding import bucket
 
 AXIS = "rows"
@@ -229,10 +229,7 @@ def _told(mesh: Mesh, facts: list) -> np.ndarray:
 def is_spread(x: Any) -> bool:
     """Whether x is an array whose parts are on different devices."""
     return (
-        isinstance(x, jax.Array)
-        and not isinstance(x, jax.core.Tracer)
-        and len(x.sharding.device_set) > 1
-        and not x.is_fully_replicated
+        isinstance(x, jax.Array) and not is_traced(x) and len(x.sharding.device_set) > 1 and not x.is_fully_replicated
     )
 
 

@@ -38,8 +38,9 @@ def apply(
         return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
 
     def solve(_, flat: Array) -> Array:
-        backend = ring if isinstance(n, Blocks) else tiles
-        return _packed(backend.apply(form, kernel, unpacked(flat), n, once))
+        if isinstance(n, Blocks):
+            return _packed(ring.apply(form, kernel, unpacked(flat), n, once))
+        return _packed(tiles.apply(form, kernel, unpacked(flat), n, once))
 
     return unpacked(lax.custom_linear_solve(lambda psi: psi, _packed(phi), solve, symmetric=True))
 
