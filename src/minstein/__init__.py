@@ -25,6 +25,7 @@ from .divergence import Sliced as Sliced
 from .errors import BoundaryWarning as BoundaryWarning
 from .errors import NotConverged as NotConverged
 from .errors import PrecisionWarning as PrecisionWarning
+from .errors import ProcessLost as ProcessLost
 from .errors import SingularInformation as SingularInformation
 from .errors import StatisticWarning as StatisticWarning
 from .expansion import Quadratic as Quadratic
@@ -44,12 +45,15 @@ from .params import fixed as fixed
 from .params import positive as positive
 from .params import positive_definite as positive_definite
 from .params import simplex as simplex
+from .processes import join as join
 from .report import report as report
 from .resampling import bootstrap as bootstrap
 from .result import Fit as Fit
 from .result import load as load
 from .robustness import robustness as robustness
 from .robustness import sensitivity as sensitivity
+from .sharded import Sharded as Sharded
+from .sharded import shard as shard
 from .solvers import LBFGS as LBFGS
 from .solvers import SGD as SGD
 from .solvers import ClosedForm as ClosedForm

@@ -44,6 +44,6 @@ def is_traced(tree: Tree) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
-def namespace(array: Array) -> Any:
-    """NumPy for its arrays, jax.numpy for others: for code that serves data and traced values alike."""
-    return np if isinstance(array, np.ndarray | np.generic) else jax.numpy
+def namespace(array: Any) -> Any:
+    """jax.numpy for its arrays, NumPy for others: for code that serves data and traced values alike."""
+    return jax.numpy if isinstance(array, jax.Array) else np

@@ -9,7 +9,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from . import errors
 from ._types import Array, LogDensity, Scalar
-from .discrepancy import AbstractRandom, keyed
+from .discrepancy import AbstractRandom, check_together, keyed
 from .markov import AbstractTransition, as_transition, run
 from .params import constant, unwrap
 from .sample import Sample, read
@@ -60,6 +60,7 @@ class CD(AbstractRandom):
 
     def ready(self, model, x):
         self.kernel.check(unwrap(model), space_of(model))
+        check_together("Contrastive divergence", x)
         return self
 
     def loss(self, model, sample):

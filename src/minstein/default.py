@@ -11,18 +11,19 @@ from .discrepancy import AbstractDiscrepancy
 from .discrete import MPF
 from .kernels import IMQ, Elliptical
 from .models._family import median_and_mad
+from .sharded import Data
 from .spaces import space_of
 
 _MOST = 1000
 """Rows from which the median distance is taken at the most."""
 
 
-def default_discrepancy(model: LogDensity, x: Float[Array, "n d"]) -> AbstractDiscrepancy:
+def default_discrepancy(model: LogDensity, x: Data) -> AbstractDiscrepancy:
     """KSD for continuous data, minimum probability flow for discrete ones."""
     return MPF() if space_of(model).discrete else standardised_ksd(x)
 
 
-def standardised_ksd(x: Float[Array, "n d"]) -> DKSD:
+def standardised_ksd(x: Data) -> DKSD:
     """KSD as a V-statistic on robustly standardised data, with an IMQ kernel whose c is their median distance.
 
     Coordinates are measured in units s of their scaled median absolute deviation, so that units of measurement do not
@@ -32,7 +33,7 @@ def standardised_ksd(x: Float[Array, "n d"]) -> DKSD:
     return DKSD(_standardised(x, s, 1.0), s, unbiased=False)
 
 
-def robust_discrepancy(x: Float[Array, "n d"], *, a: float = 2.5, widening: float = 4.0) -> DKSD:
+def robust_discrepancy(x: Data, *, a: float = 2.5, widening: float = 4.0) -> DKSD:
     """DKSD as a V-statistic that gives no weight to observations far from the median.
 
     The diffusion is exp(−r²/2a²) with r the distance from the median in units s of the scaled median absolute
@@ -49,19 +50,19 @@ def robust_discrepancy(x: Float[Array, "n d"], *, a: float = 2.5, widening: floa
     return DKSD(_standardised(x, s, widening), redescending(a_d, centre, s), unbiased=False)
 
 
-def _standardised(x: Float[Array, "n d"], s: Float[Array, " d"], widening: float) -> Elliptical:
+def _standardised(x: Data, s: Float[Array, " d"], widening: float) -> Elliptical:
     """An IMQ kernel of (x − y)/s, its c so many median distances."""
-    return Elliptical(namespace(x).diag(1 / s), IMQ(widening * _median_distance(x / s)))
-
-
-def _median_distance(x: Float[Array, "n d"]) -> Array:
-    """The median of the distances that are not zero, or 1 where there are none."""
-    xp = namespace(x)
     rows = x[np.linspace(0, len(x) - 1, min(len(x), _MOST)).astype(int)]
+    return Elliptical(namespace(x).diag(1 / s), IMQ(widening * _median_distance(rows / s)))
+
+
+def _median_distance(rows: Float[Array, "n d"]) -> Array:
+    """The median of the distances that are not zero, or 1 where there are none."""
+    xp = namespace(rows)
     i, j = np.triu_indices(len(rows), 1)
     if i.size == 0:
         return xp.asarray(1.0)
-    squares = xp.zeros((len(rows), len(rows)), x.dtype)
+    squares = xp.zeros((len(rows), len(rows)), rows.dtype)
     for column in rows.T:
         squares = squares + (column[:, None] - column) ** 2
     distances = xp.sqrt(squares[i, j])

@@ -11,12 +11,16 @@ from ._types import Array, LogDensity
 from .operator import field_at, score
 from .params import unwrap
 from .sample import Sample, run
+from .sharded import Data, Sharded
 
 
-def explain(discrepancy: Any, model: LogDensity, x: Array, loss: float) -> NoReturn:
+def explain(discrepancy: Any, model: LogDensity, x: Data, loss: float) -> NoReturn:
     """Raise the error that names the observations at which something is not finite."""
-    n = x.shape[0]
-    scores, fields, divergences = (np.asarray(part)[:n] for part in run(_ingredients, discrepancy, model, x))
+    parts = run(_ingredients, discrepancy, model, x, by_rows=True)
+    if isinstance(x, Sharded):
+        scores, fields, divergences = (np.where(x.flags(jax.numpy.isfinite(part)), 0.0, np.nan) for part in parts)
+    else:
+        scores, fields, divergences = (np.asarray(part)[: x.shape[0]] for part in parts)
     if not np.isfinite(scores).all():
         raise errors.bad_score(scores)
     if not np.isfinite(fields).all():
@@ -33,4 +37,4 @@ def _ingredients(discrepancy: Any, model: LogDensity, sample: Sample) -> tuple[A
         field = field_at(model, discrepancy.diffusion, x)
         return score(model, x), field(x), divergence(field, x)
 
-    return jax.vmap(one)(sample.x)
+    return jax.tree.map(sample.in_place, jax.vmap(one)(sample.x))

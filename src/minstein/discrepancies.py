@@ -12,7 +12,7 @@ from ._types import Array, LogDensity, Scalar
 from .affine import is_affine
 from .diagnose import explain
 from .diffusions import AbstractDiffusion, OfModel, as_diffusion
-from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise
+from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, check_together
 from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
@@ -68,15 +68,17 @@ class DKSD(AbstractPairwise):
         if self.unbiased and x.shape[0] < 2:
             raise errors.too_few(x.shape[0])
         terms, backend = self.terms(), self.backend
-        if terms is not None and not isinstance(backend, Waves):
-            backend = prepared(terms, x, lambda: self._order(model, x), backend)
+        if terms is None:
+            check_together(f"{type(self).__name__} with a kernel of your own", x)
+        elif not isinstance(backend, Waves):
+            backend = prepared(terms, x, lambda: self._order(model, x.shape[1]), backend)
         ready = DKSD(self.kernel, self.diffusion, unbiased=self.unbiased, backend=backend)
         ready.pairing(*x.shape)
         return ready
 
-    def _order(self, model: LogDensity, x: Array) -> int:
+    def _order(self, model: LogDensity, d: int) -> int:
         """0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix."""
-        point = jax.ShapeDtypeStruct((x.shape[1],), jnp.float32)
+        point = jax.ShapeDtypeStruct((d,), jnp.float32)
         return jax.eval_shape(lambda x: field_at(unwrap(model), self.diffusion, x)(x), point).ndim
 
     def pairing(self, n: int, d: int) -> str:
@@ -204,11 +206,8 @@ class DSM(AbstractPointwise):
             v = lambda x: _fields.apply(field(x), projected(x))
             return self.divergence.contribution(projected(x), v, x, row)
 
-        rows, d = sample.x.shape
-        block = max(1, _ENTRIES // self.divergence.entries(d))
-        if block >= rows:
-            return jax.vmap(one)((jnp.arange(rows), sample.x))
-        return jax.lax.map(one, (jnp.arange(rows), sample.x), batch_size=block)
+        block = max(1, _ENTRIES // self.divergence.entries(sample.x.shape[1]))
+        return sample.by_rows(one, (sample.numbers, sample.x), block)
 
     def residuals(self, model, sample):
         """mᵀ∇log p at each row."""

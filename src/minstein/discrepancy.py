@@ -17,6 +17,7 @@ from .pairs.forms import Features
 from .pairs.stored import Stored
 from .params import theta, unwrap, with_theta
 from .sample import Sample, read, run
+from .sharded import Data, Sharded
 from .spaces import space_of
 from .tangents import gram_of_tangents
 
@@ -40,7 +41,7 @@ class AbstractDiscrepancy(eqx.Module):
         return loss
 
     @abc.abstractmethod
-    def ready(self, model: LogDensity, x: Float[Array, "n d"]) -> "AbstractDiscrepancy":
+    def ready(self, model: LogDensity, x: Data) -> "AbstractDiscrepancy":
         """Raise where this discrepancy is not defined on such data; else itself, with what it looks up in them."""
 
     @abc.abstractmethod
@@ -52,7 +53,7 @@ class AbstractDiscrepancy(eqx.Module):
         """The information tensor g, the metric on θ that the discrepancy induces; the Hessian at the truth is 2g."""
 
     @abc.abstractmethod
-    def explain(self, model: LogDensity, x: Array, loss: float) -> Any:
+    def explain(self, model: LogDensity, x: Data, loss: float) -> Any:
         """Raise the error that says why the loss is not finite."""
 
     @property
@@ -76,6 +77,12 @@ class AbstractDiscrepancy(eqx.Module):
 
 def _loss(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> Scalar:
     return discrepancy.loss(unwrap(model), sample)
+
+
+def check_together(name: str, x: Data) -> None:
+    """Refuse rows that are spread over devices, for what needs them on one."""
+    if isinstance(x, Sharded):
+        raise errors.one_device(name)
 
 
 class AbstractRandom(AbstractDiscrepancy):

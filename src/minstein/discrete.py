@@ -11,10 +11,11 @@ from jaxtyping import Float
 
 from . import errors
 from ._types import Array, LogDensity, is_traced
-from .discrepancy import AbstractPointwise
+from .discrepancy import AbstractPointwise, check_together
 from .neighbours import check_neighbours, log_ratios, log_ratios_of, observed
 from .params import as_function, unwrap
 from .sample import Sample, bucket, run
+from .sharded import Data, Sharded
 from .spaces import AbstractDiscrete, Finite, space_of
 
 
@@ -62,6 +63,8 @@ class MPF(AbstractPointwise):
 
     def ready(self, model, x):
         space = discrete_space("MPF", model)
+        if self.neighbours is not None or self.looks_up:
+            check_together("MPF with neighbours of your own or in this form", x)
         if self.neighbours is not None and not is_traced(x):
             check_neighbours(self.neighbours, np.asarray(x))
         if not self.looks_up:
@@ -93,8 +96,8 @@ class MPF(AbstractPointwise):
 
     def _log_ratios(self, model: LogDensity, sample: Sample) -> Float[Array, "N k"]:
         if self.neighbours is not None:
-            return log_ratios_of(model, self.neighbours, sample.x)
-        return _flat(log_ratios(model, discrete_space("MPF", model), sample.x))
+            return log_ratios_of(model, self.neighbours, sample)
+        return _flat(log_ratios(model, discrete_space("MPF", model), sample))
 
     def explain(self, model, x, loss):
         explain_ratios(model, x, loss)
@@ -142,7 +145,7 @@ class DFD(AbstractPointwise):
     def _down_and_up(self, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
         """log p(x^j−) − log p(x) and log p(x^j+) − log p(x)."""
         space = discrete_space("DFD", model)
-        r = log_ratios(model, space, sample.x)
+        r = log_ratios(model, space, sample)
         return (r[..., -1], r[..., 0]) if isinstance(space, Finite) else (r[..., 0], r[..., -1])
 
     def explain(self, model, x, loss):
@@ -189,7 +192,7 @@ class PseudoLikelihood(AbstractPointwise):
 
     def _logits(self, model: LogDensity, sample: Sample) -> Float[Array, "N d a"]:
         """log p as a function of each coordinate's value, zero at the value observed."""
-        r = log_ratios(model, finite_space("PseudoLikelihood", model), sample.x)
+        r = log_ratios(model, finite_space("PseudoLikelihood", model), sample)
         return jnp.concatenate([jnp.zeros_like(r[..., :1]), r], axis=2)
 
     def explain(self, model, x, loss):
@@ -226,10 +229,11 @@ def finite_space(name: str, model: LogDensity) -> Finite:
     return space
 
 
-def explain_ratios(model: LogDensity, x: Array, loss: float) -> NoReturn:
+def explain_ratios(model: LogDensity, x: Data, loss: float) -> NoReturn:
     """Raise the error that says why a loss made from ratios of p is not finite."""
-    values = np.asarray(run(lambda _, model, sample: jax.vmap(unwrap(model))(sample.x), None, model, x))[: len(x)]
-    bad = ~np.isfinite(values)
+    infinite = lambda _, model, sample: sample.in_place(~jnp.isfinite(jax.vmap(unwrap(model))(sample.x)))
+    flags = run(infinite, None, model, x, by_rows=True)
+    bad = x.flags(flags) if isinstance(x, Sharded) else np.asarray(flags)[: len(x)]
     raise errors.bad_log_density(bad) if bad.any() else errors.bad_ratio(loss)
 
 

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from . import errors
-from .discrepancy import AbstractPairwise
+from .discrepancy import AbstractPairwise, check_together
 from .discrete import explain_ratios, finite_space
 from .kernels import AbstractKernel, Hamming, as_kernel
 from .neighbours import log_ratios
@@ -43,6 +43,7 @@ class DiscreteKSD(AbstractPairwise):
         space = finite_space("DiscreteKSD", model)
         if self.unbiased and x.shape[0] < 2:
             raise errors.too_few(x.shape[0])
+        check_together("DiscreteKSD", x)
         return eqx.tree_at(lambda d: d.space, self, space, is_leaf=lambda leaf: leaf is None)
 
     def loss(self, model, sample):
@@ -60,7 +61,7 @@ class DiscreteKSD(AbstractPairwise):
         return True
 
     def features(self, model, sample):
-        s = 1 - jnp.exp(log_ratios(model, self.space, sample.x)[..., 0])
+        s = 1 - jnp.exp(log_ratios(model, self.space, sample)[..., 0])
         return Features(sample.zero_padding(s), sample.real.astype(s.dtype))
 
     def pair_sum(self, sample, phi, diagonal):

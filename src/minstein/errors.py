@@ -64,6 +64,58 @@ def not_finite(bad: np.ndarray) -> ValueError:
     )
 
 
+def not_in_space(bad: np.ndarray, space: Any) -> ValueError:
+    return ValueError(f"x has values in {rows_text(bad)} that are not in {space!r}, where the model lives.")
+
+
+def not_by_rows(shape: tuple[int, ...], devices: int) -> ValueError:
+    return ValueError(
+        f"x has shape {shape} and is spread over {devices} devices otherwise than by rows, each on one device. "
+        "Spread it anew: ms.shard(rows), or jax.device_put(x, NamedSharding(mesh, PartitionSpec('rows'))) with a mesh "
+        "of one axis."
+    )
+
+
+def blocks_differ(columns: list[int]) -> ValueError:
+    return ValueError(
+        f"The processes gave rows of different kinds: numbers of columns {', '.join(map(str, columns))}, and perhaps "
+        "different types. Each must give ms.shard the same columns, as the same type."
+    )
+
+
+def not_here(shape: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"These {shape[0]} rows are spread over several processes, and this one has only some of them: x.local. "
+        "x.on_host(), called by every process, brings them all."
+    )
+
+
+def one_device(name: str) -> TypeError:
+    return TypeError(
+        f"{name} is not computed on rows that are spread over devices. KSD and DKSD with a kernel of ms.kernels, DSM, "
+        "SM and the sums over observations of discrete models are. Give x as a NumPy array for one device."
+    )
+
+
+class ProcessLost(RuntimeError):
+    """A process that takes part in a fit has ended, so that the others cannot go on."""
+
+
+def process_lost(reason: str) -> ProcessLost:
+    return ProcessLost(
+        "A process that has some of the rows has ended or cannot be reached, so there is no result. Its own messages "
+        f"say why; start all processes again. ({reason.splitlines()[0][:200]})"
+    )
+
+
+def not_joined(coordinator: str, processes: int, reason: str) -> ProcessLost:
+    return ProcessLost(
+        f"The {processes} processes did not all meet at {coordinator} within a minute. Usual causes: (a) one of them "
+        "was not started, or ended at once: see its messages; (b) that address is not one under which the others reach "
+        f"process 0, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
+    )
+
+
 def masked(count: int) -> ValueError:
     return ValueError(f"x is a masked array with {count} masked entries. Drop those rows: np.ma.compress_rows(x).")
 
@@ -239,6 +291,13 @@ def no_fourier(why: str) -> ValueError:
     )
 
 
+def spread_backend(backend: str) -> ValueError:
+    return ValueError(
+        f'backend="{backend}" needs all rows in one place, but they are spread over devices, whose blocks meet in '
+        "a ring of tiles. Leave backend out."
+    )
+
+
 def plain_backend(backend: str) -> ValueError:
     return ValueError(
         f'backend="{backend}" is for kernels of ms.kernels, but this one is a function of two points, whose pairs are '
@@ -410,7 +469,7 @@ def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
     )
 
 
-def boundary_term(edges: Any, x: np.ndarray) -> str:
+def boundary_term(edges: Any, x: Any) -> str:
     """For edges as `stein_class` finds them, and the data."""
     where = "; ".join([_edge_text(edge, x) for edge in edges[:3]] + ["…"] * (len(edges) > 3))
     ends = [f"{name}=..." for name, side in (("low", -1), ("high", 1)) if any(edge.side == side for edge in edges)]
@@ -420,9 +479,9 @@ def boundary_term(edges: Any, x: np.ndarray) -> str:
     )
 
 
-def _edge_text(edge: Any, x: np.ndarray) -> str:
+def _edge_text(edge: Any, x: Any) -> str:
     name = f"x[{edge.axis}]"
     if np.isfinite(edge.at):
         return f"the support ends at {name} = {edge.at:.6g}, where neither the density nor the diffusion vanishes"
-    far, end = ("−∞", x[:, edge.axis].min()) if edge.side < 0 else ("∞", x[:, edge.axis].max())
+    far, end = ("−∞", x.min(axis=0)[edge.axis]) if edge.side < 0 else ("∞", x.max(axis=0)[edge.axis])
     return f"log p does not fall as {name} → {far} (the data end at {end:.6g}), so on the whole line it is no density"

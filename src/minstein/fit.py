@@ -24,6 +24,7 @@ from .params import links, names, to_real, with_theta
 from .result import Fit
 from .sample import Sample, at_boundary, precision, read
 from .search import MANY, Outcome, searched
+from .sharded import Data
 from .solvers import (
     LBFGS,
     SGD,
@@ -54,7 +55,8 @@ def fit(
 
     Args:
         model: log p_θ(x) up to a constant: a family of `ms.models`, or any callable pytree. Its values are a start.
-        x: the sample, of shape (n, d), or (n,) for one variable.
+        x: the sample, of shape (n, d), or (n,) for one variable. Rows that are spread over devices, as a sharded
+            `jax.Array` or by `ms.shard`, stay there.
         discrepancy: what to minimise. None means KSD as a V-statistic on standardised data with an IMQ kernel at the
             median distance, or MPF for a discrete model. A diffusion `of_model` is held at a pilot fit by that default,
             unless it is `moving`.
@@ -96,7 +98,7 @@ def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
     return isinstance(diffusion, OfModel) and not diffusion.moving
 
 
-def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> AbstractSolver:
+def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> AbstractSolver:
     p = len(names(model))
     many = p > MANY or (isinstance(discrepancy, AbstractPointwise) and p * x.size > WORK)
     if isinstance(discrepancy, AbstractRandom):
@@ -108,7 +110,7 @@ def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> Ab
     return LBFGS() if many else GaussNewton()
 
 
-def _is_quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> bool:
+def _is_quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> bool:
     """JAX remembers how a NumPy array of indices in the model was read: it must be read in one precision throughout."""
     with contextlib.nullcontext() if is_traced((x, model)) else precision(x, model):
         return discrepancy.is_quadratic(model, x.shape[1])
@@ -119,7 +121,7 @@ def falling(t: Array) -> Array:
     return jnp.maximum(0.2 / (1 + t / 20) ** (2 / 3), 0.05)
 
 
-def _with_boundary(result: Fit, start: LogDensity, x: Array) -> Fit:
+def _with_boundary(result: Fit, start: LogDensity, x: Data) -> Fit:
     """Note where the Stein identity has a boundary term at the fitted model, or else at the start, and warn of it."""
     if is_traced(result):
         return result
@@ -131,13 +133,13 @@ def _with_boundary(result: Fit, start: LogDensity, x: Array) -> Fit:
     return dataclasses.replace(result, notes=(*result.notes, text))
 
 
-def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array) -> str:
+def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> str:
     """What is to be said about the Stein identity at the edges of the support; nothing where it holds."""
     found = stein_class(discrepancy, model, x) if isinstance(discrepancy, DKSD | DSM) else None
     return "" if found is None or found.holds else found.message
 
 
-def _checked(result: Fit, x: Array, throw: bool) -> Fit:
+def _checked(result: Fit, x: Data, throw: bool) -> Fit:
     """Raise, where that was asked for and the values are known."""
     if not throw or is_traced(result) or int(result.status) in (status.CONVERGED, status.FINISHED):
         return result
@@ -150,7 +152,7 @@ class _Task(NamedTuple):
     """One call of `fit`, but for the discrepancy."""
 
     model: LogDensity
-    x: Array
+    x: Data
     solver: AbstractSolver
     key: Any
     covariance: bool

@@ -12,12 +12,13 @@ from .objective import objective
 from .params import theta
 from .result import Fit
 from .sample import TILE, Sample, bucket, read, run
+from .sharded import Data, Sharded
 from .spaces import space_of
 
 
 def influence(
     fit: Fit, x: Any, z: Any = None, *, key: PRNGKeyArray | None = None, draws: int = 4000
-) -> Float[Array, "k p"]:
+) -> Float[Array | Sharded, "k p"]:
     """The influence function of the estimate, −H⁻¹ times what an observation at z contributes to the gradient.
 
     An observation added at z moves the estimate by about influence/n. The paper prints it with the opposite sign.
@@ -39,21 +40,24 @@ def influence(
         return _in_population(fit, z, key, draws)
     x = _sample_of(fit, x)
     if z is None:
-        return run(_at_observations, (fit.discrepancy.ready(fit.model, x), None), fit.model, x)[: x.shape[0]]
+        discrepancy = fit.discrepancy.ready(fit.model, x)
+        rows = run(_at_observations, (discrepancy, None), fit.model, x, by_rows=True)
+        return Sharded(rows, x.counts, x.mesh) if isinstance(x, Sharded) else rows[: x.shape[0]]
     points = _points(fit, z, x)
-    discrepancy = fit.discrepancy.ready(fit.model, np.concatenate([x, points]))
+    discrepancy = fit.discrepancy.ready(fit.model, x if isinstance(x, Sharded) else np.concatenate([x, points]))
     padded = np.resize(points, (bucket(max(len(points), TILE)), points.shape[1]))
     return run(_at_points, (discrepancy, padded), fit.model, x)[: len(points)]
 
 
-def dfbeta(fit: Fit, x: Any) -> Float[Array, "n p"]:
+def dfbeta(fit: Fit, x: Any) -> Float[Array | Sharded, "n p"]:
     """By how much each observation moved the estimates: θ̂ minus the estimate without it, to first order in 1/n.
 
     Args:
         fit: a fit that converged.
         x: the sample it was made from.
     """
-    return influence(fit, x) / (fit.n - 1)
+    moved, others = influence(fit, x), fit.n - 1
+    return moved.map(lambda rows: rows / others) if isinstance(moved, Sharded) else moved / others
 
 
 def _in_population(fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int) -> Float[Array, "k p"]:
@@ -72,14 +76,14 @@ def _in_population(fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int) -> Fl
     return run(_at_points_of_model, (discrepancy, points), fit.model, x)
 
 
-def _points(fit: Fit, z: Any, x: Array) -> Array:
+def _points(fit: Fit, z: Any, x: Data) -> Array:
     z = np.asarray(read(z, space_of(fit.model)), x.dtype)
     if z.shape[1] != x.shape[1]:
         raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
     return z
 
 
-def _sample_of(fit: Fit, x: Any) -> Array:
+def _sample_of(fit: Fit, x: Any) -> Data:
     x = read(x, space_of(fit.model))
     if fit.discrepancy.irregular:
         raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
@@ -92,7 +96,7 @@ def _sample_of(fit: Fit, x: Any) -> Array:
 
 def _at_observations(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "N p"]:
     second = objective(tree[0], model, sample, natural=True).second(theta(model))
-    return -jnp.linalg.solve(second.hessian, second.projections).T
+    return sample.in_place(-(second.projections.T @ jnp.linalg.inv(second.hessian)))
 
 
 def _at_points(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "k p"]:

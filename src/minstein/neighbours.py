@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from . import errors
 from ._types import Array, LogDensity, Point
+from .sample import Sample
 from .spaces import AbstractDiscrete, Finite
 
 _ENTRIES = 1 << 22
@@ -23,13 +24,13 @@ class HasFlips(Protocol):
     def flips(self, x: Any, /) -> Any: ...
 
 
-def log_ratios(model: LogDensity, space: AbstractDiscrete, x: Float[Array, "N d"]) -> Float[Array, "N d a"]:
+def log_ratios(model: LogDensity, space: AbstractDiscrete, sample: Sample) -> Float[Array, "N d a"]:
     """log p(y) − log p(x) for the states y that differ from x in one coordinate, shifted by each of `space.shifts`.
 
     By the model's own formula where it has one for two letters, else by evaluating it at every such state.
     """
     if isinstance(model, HasFlips) and isinstance(space, Finite) and len(space.values) == 2:
-        return jnp.asarray(model.flips(x))[..., None]
+        return jnp.asarray(model.flips(sample.x))[..., None]
 
     def at(x: Point) -> Float[Array, "d a"]:
         here = model(x)
@@ -39,7 +40,7 @@ def log_ratios(model: LogDensity, space: AbstractDiscrete, x: Float[Array, "N d"
 
         return jax.vmap(site)(jnp.arange(x.shape[0]))
 
-    return _by_rows(at, x, x.shape[1] ** 2 * len(space.shifts))
+    return _by_rows(at, sample, sample.x.shape[1] ** 2 * len(space.shifts))
 
 
 def _log_ratio(model: LogDensity, space: AbstractDiscrete, x: Point, here: Array, i: Array, k: int) -> Array:
@@ -50,16 +51,16 @@ def _log_ratio(model: LogDensity, space: AbstractDiscrete, x: Point, here: Array
     return jnp.where(inside, model(y) - here, -jnp.inf)
 
 
-def log_ratios_of(model: LogDensity, neighbours: Callable, x: Float[Array, "N d"]) -> Float[Array, "N k"]:
+def log_ratios_of(model: LogDensity, neighbours: Callable, sample: Sample) -> Float[Array, "N k"]:
     """log p(y) − log p(x) for the neighbours y of each row that a function gives."""
     at = lambda x: jax.vmap(model)(neighbours(x)) - model(x)
-    return _by_rows(at, x, jax.eval_shape(neighbours, x[0]).size)
+    return _by_rows(at, sample, jax.eval_shape(neighbours, sample.x[0]).size)
 
 
-def _by_rows(fn: Callable, x: Array, entries: int) -> Array:
+def _by_rows(fn: Callable, sample: Sample, entries: int) -> Array:
     """fn of each row, as many rows at a time as fit into memory; nothing is remembered for the gradient beyond it."""
     block = max(1, _ENTRIES // entries)
-    return jax.vmap(fn)(x) if block >= x.shape[0] else jax.lax.map(jax.checkpoint(fn), x, batch_size=block)
+    return sample.by_rows(fn if block >= sample.x.shape[0] else jax.checkpoint(fn), sample.x, block)
 
 
 def observed(

@@ -11,6 +11,7 @@ from .models._family import median_and_mad
 from .params import with_theta
 from .result import Fit
 from .sample import read
+from .sharded import Sharded
 from .spaces import space_of
 
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.55"
@@ -25,6 +26,12 @@ def _axes(ax: Any) -> Any:
     except ImportError as reason:
         raise ImportError("Plots need matplotlib: pip install 'minstein[plots]'.") from reason
     return plt.subplots(layout="constrained")[1]
+
+
+def _on_host(x: Any) -> np.ndarray:
+    """The data, to be looked at."""
+    x = read(x)
+    return x.on_host() if isinstance(x, Sharded) else np.asarray(x)
 
 
 def intervals(fit: Fit, *, alpha: float = 0.05, ax: Any = None) -> Any:
@@ -70,7 +77,7 @@ def influence(fit: Fit, x: Any, *, parameter: str | None = None, ax: Any = None)
         ax: where to draw.
     """
     _refuse_discrete(fit, "An influence curve")
-    data = np.asarray(read(x))
+    data = _on_host(x)
     if data.shape[1] != 1:
         raise ValueError(f"The influence curve is drawn for one variable, and x has {data.shape[1]}.")
     ax = _axes(ax)
@@ -94,7 +101,7 @@ def density(fit: Fit, x: Any, *, ax: Any = None) -> Any:
     The density is normalised numerically over what is shown; observations very far out are counted, not shown.
     """
     _refuse_discrete(fit, "A density")
-    data = np.asarray(read(x), np.float64)
+    data = _on_host(x).astype(np.float64)
     ax = _axes(ax)
     if data.shape[1] == 1:
         seen = near(data)[:, 0]

@@ -16,6 +16,7 @@ from .operator import stein_kernel
 from .params import unwrap
 from .result import Fit
 from .sample import Sample, read, run
+from .sharded import Data, Sharded
 from .spaces import space_of
 
 _FAR = np.geomspace(1e2, 1e4, 5)
@@ -71,7 +72,8 @@ def robustness(fit: Fit, x: Any) -> Robustness:
             "Robustness looks at observations ever farther out, and a discrete model may have none. "
             "ms.influence(fit, x) tells how much each observation matters."
         )
-    data = np.asarray(read(x), np.float64)
+    data = read(x)
+    data = data if isinstance(data, Sharded) else np.asarray(data, np.float64)
     centre, spread = median_and_mad(data)
     rays = np.concatenate([np.eye(fit.d), -np.eye(fit.d)]) * spread
     far = np.abs(_along(fit, x, centre, rays, _FAR))
@@ -122,7 +124,7 @@ def _rates(values: Float[Array, "rays r *p"]) -> Array:
     return np.where(np.isfinite(slopes), slopes, -np.inf).max(0)
 
 
-def _cluster_rate(fit: Fit, x: Array, centre: Array, rays: Array) -> float | None:
+def _cluster_rate(fit: Fit, x: Data, centre: Array, rays: Array) -> float | None:
     if not isinstance(fit.discrepancy, DKSD):
         return None
     z = (centre + _FAR[:, None] * rays[:, None, :]).reshape(-1, fit.d)

@@ -12,15 +12,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 
 from . import errors
 from ._types import Array, Tree, is_traced
+from .padding import TILE as TILE
+from .padding import bucket as bucket
 from .params import is_floating
+from .sharded import Blocks, Sharded, as_sharded, is_spread, together
 from .spaces import REALS, AbstractSpace, check_values
-
-TILE = 256
-"""Rows of a tile of the pair sum; samples are padded to multiples of it."""
 
 SORTED = 16384
 """Rows from which on the order of observations on the line is found out, because pair sums have a use for it."""
@@ -29,24 +29,75 @@ SORTED = 16384
 class Sample(eqx.Module):
     """n observations as the rows of x, padded with copies of the first row up to a bucket size N ≥ n.
 
-    `centre` is their median: differences of coordinates keep more digits when it is subtracted first. `order` are the
-    numbers of the rows in ascending order, known for large samples of one variable.
+    `centre` is their median: differences of coordinates keep more digits when it is subtracted first. `blocks` is there
+    where the rows are spread over devices, each of which then has padding of its own; `order` are the numbers of the
+    rows in ascending order, known for large samples of one variable.
     """
 
     x: Float[Array, "N d"]
     n: Int[Array, ""]
     centre: Float[Array, " d"]
+    blocks: Blocks | None = None
     order: Int[Array, " N"] | None = None
 
     @property
     def real(self) -> Bool[Array, " N"]:
         """True for observations, False for padding."""
-        return jnp.arange(self.x.shape[0]) < self.n
+        rows = self.x.shape[0]
+        return jnp.arange(rows) < self.n if self.blocks is None else self.blocks.real(rows)
+
+    @property
+    def numbers(self) -> Int[Array, " N"]:
+        """The number of the observation in each row."""
+        rows = self.x.shape[0]
+        return jnp.arange(rows) if self.blocks is None else self.blocks.numbers(rows)
+
+    @property
+    def extent(self) -> "Int[Array, ''] | Blocks":
+        """Where the observations are among the rows: the first n, or so many of each block."""
+        return self.n if self.blocks is None else self.blocks
+
+    def by_rows(self, fn: Callable, rows: Tree, block: int) -> Array:
+        """fn of each row, a block of rows at a time on each device, so that few intermediate results are in memory."""
+        devices = 1 if self.blocks is None else self.blocks.mesh.size
+        length = self.x.shape[0] // devices
+        if block >= length:
+            return jax.vmap(fn)(rows)
+        if devices == 1:
+            return jax.lax.map(fn, rows, batch_size=block)
+        abreast = jax.tree.map(lambda part: jnp.moveaxis(part.reshape(devices, length, *part.shape[1:]), 0, 1), rows)
+        found = jnp.moveaxis(jax.lax.map(jax.vmap(fn), abreast, batch_size=block), 1, 0)
+        return found.reshape(self.x.shape[0], *found.shape[2:])
 
     @property
     def size(self) -> Float[Array, ""]:
         """n as a floating-point number of the working precision."""
         return jnp.asarray(self.n, self.x.dtype)
+
+    def with_points(self, z: Float[Array, "k d"]) -> "tuple[Sample, Bool[Array, ' M'], slice]":
+        """A sample with further points, which rows are observations of this one, and where the points stand.
+
+        Where the rows are spread over devices, each of them has all the further points.
+        """
+        rows, k = self.x.shape[0], z.shape[0]
+        devices = 1 if self.blocks is None else self.blocks.mesh.size
+        length = rows // devices
+        extra = jnp.concatenate([z, jnp.broadcast_to(z[:1], (bucket(length + k) - length - k, z.shape[1]))])
+        if self.blocks is None:
+            x = jnp.concatenate([self.x, extra])
+            return (
+                Sample(x, jnp.asarray(x.shape[0]), self.centre),
+                jnp.arange(x.shape[0]) < self.n,
+                slice(rows, rows + k),
+            )
+        x = self.blocks.beside(self.x, extra)
+        blocks = Blocks(jnp.full_like(self.blocks.counts, length + len(extra)), self.blocks.mesh)
+        sample = Sample(x, jnp.asarray(x.shape[0]), self.centre, blocks)
+        return sample, self.blocks.real(x.shape[0]), slice(length, length + k)
+
+    def in_place(self, rows: Shaped[Array, "N *r"]) -> Shaped[Array, "N *r"]:
+        """Rows, each where its observation is."""
+        return rows if self.blocks is None else self.blocks.spread(rows)
 
     def zero_padding(self, rows: Float[Array, "N *r"]) -> Float[Array, "N *r"]:
         """Rows with zeros in place of padding."""
@@ -56,13 +107,15 @@ class Sample(eqx.Module):
         return jnp.where(self.real, columns, 0)
 
 
-def read(x: Any, space: AbstractSpace = REALS) -> Array:
+def read(x: Any, space: AbstractSpace = REALS) -> Array | Sharded:
     """Check the user's data and return them as an (n, d) floating-point array of values in the space."""
     if np.ma.is_masked(x):
         raise errors.masked(int(np.ma.count_masked(x)))
-    array = x if isinstance(x, jax.Array) else np.asarray(x)
+    if is_spread(x):
+        x = as_sharded(x)
+    array = x if isinstance(x, jax.Array | Sharded) else np.asarray(x)
     if space.discrete and (jnp.issubdtype(array.dtype, jnp.integer) or array.dtype == bool):
-        array = array.astype(float)
+        array = array.map(lambda rows: rows.astype(float)) if isinstance(array, Sharded) else array.astype(float)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise errors.not_floating(array.dtype)
     if array.ndim not in (1, 2):
@@ -71,6 +124,8 @@ def read(x: Any, space: AbstractSpace = REALS) -> Array:
         array = array[:, None]
     if array.size == 0:
         raise errors.empty_sample(array.shape)
+    if isinstance(array, Sharded):
+        return _checked(array, space)
     if not is_traced(array):
         bad = np.asarray(~np.isfinite(np.asarray(array)).all(axis=1))
         if bad.any():
@@ -79,26 +134,39 @@ def read(x: Any, space: AbstractSpace = REALS) -> Array:
     return array if array.dtype in (np.float32, np.float64) and array.dtype.isnative else _standard(array)
 
 
+def _checked(x: Sharded, space: AbstractSpace) -> Sharded:
+    """As for other data, without bringing the rows together."""
+    bad = _rows_that(lambda rows: ~jnp.isfinite(rows), x)
+    if bad.any():
+        raise errors.not_finite(bad)
+    bad = _rows_that(space.outside, x)
+    if bad.any():
+        raise errors.not_in_space(bad, space)
+    return x if x.dtype in (np.float32, np.float64) else x.map(_standard)
+
+
+def _rows_that(test: Callable, x: Sharded) -> np.ndarray:
+    """Whether any entry of each observation is one that …"""
+    with jax.enable_x64(True):
+        return x.flags(jnp.any(test(x.array), axis=1))
+
+
 def _standard(array: Array) -> Array:
     """Half, extended and byte-swapped precision as the nearest of the two that JAX computes in."""
     return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)
 
 
-def bucket(n: int) -> int:
-    """The padded size for n rows: few distinct sizes, each at most a quarter above n (or a whole tile)."""
-    if n <= TILE:
-        return max(16, 1 << (n - 1).bit_length())
-    step = max(TILE, 1 << ((n - 1).bit_length() - 3))
-    return -(-n // step) * step
-
-
-def pad(x: Array) -> Sample:
+def pad(x: Array | Sharded) -> Sample:
     """Pad x to its bucket, so that data of similar size share one compilation."""
+    if isinstance(x, Sharded):
+        dtype = jax.dtypes.canonicalize_dtype(x.dtype)
+        blocks = Blocks(np.asarray(x.counts), x.mesh)
+        return Sample(x.array.astype(dtype), np.asarray(len(x)), x.median().astype(dtype), blocks)
     n, d = x.shape
     xp = np if isinstance(x, np.ndarray) else jnp
     filled = xp.concatenate([x, xp.broadcast_to(x[:1], (bucket(n) - n, d))])
     order = jnp.asarray(xp.argsort(filled[:, 0])) if d == 1 and len(filled) >= SORTED else None
-    return Sample(jnp.asarray(filled), jnp.asarray(n), jnp.asarray(xp.median(x, axis=0)), order)
+    return Sample(jnp.asarray(filled), jnp.asarray(n), jnp.asarray(xp.median(x, axis=0)), None, order)
 
 
 def in_precision(tree: Tree, dtype: Any) -> Tree:
@@ -107,7 +175,7 @@ def in_precision(tree: Tree, dtype: Any) -> Tree:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_floating(leaf) else leaf, tree)
 
 
-def precision(x: Array, tree: Tree) -> contextlib.AbstractContextManager:
+def precision(x: Array | Sharded, tree: Tree) -> contextlib.AbstractContextManager:
     """64-bit mode for float64 data, for the duration of one call and without touching anybody's settings."""
     if x.dtype != np.float64 or jax.config.read("jax_enable_x64"):
         return contextlib.nullcontext()
@@ -122,19 +190,22 @@ def _compiled(compute: Callable, discrepancy: Tree, model: Tree, sample: Sample)
     return compute(discrepancy, model, sample)
 
 
-def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array) -> Tree:
+def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *, by_rows: bool = False) -> Tree:
     """compute(discrepancy, model, sample), compiled, in the precision of x; NumPy in, NumPy out.
 
-    `x` has been `read` before.
+    `x` has been `read` before. With `by_rows` the result has a row for each of the sample, and stays where those are.
     """
-    return at_boundary(lambda *arguments: _compiled(compute, *arguments), discrepancy, model, x)
+    drive = lambda *arguments: _compiled(compute, *arguments)
+    return at_boundary(drive, discrepancy, model, x, by_rows=by_rows)
 
 
-def at_boundary(drive: Callable, discrepancy: Tree, model: Tree, x: Array) -> Tree:
+def at_boundary(drive: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *, by_rows: bool = False) -> Tree:
     """As `run`, for a computation in several steps that compiles its own parts."""
-    on_host = isinstance(x, np.ndarray) and not is_traced((discrepancy, model))
-    with precision(x, (discrepancy, model)):
+    on_host = isinstance(x, np.ndarray | Sharded) and not is_traced((discrepancy, model))
+    with precision(x, (discrepancy, model)), together(x):
         sample = pad(x)
         discrepancy, model = in_precision((discrepancy, model), sample.x.dtype)
         result = drive(discrepancy, model, sample)
-        return jax.tree.map(np.asarray, result) if on_host and not is_traced(result) else result
+        if not on_host or is_traced(result) or (by_rows and isinstance(x, Sharded)):
+            return result
+        return x.known(result) if isinstance(x, Sharded) else jax.tree.map(np.asarray, result)

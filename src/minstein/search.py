@@ -103,9 +103,15 @@ def _winner(candidates: Candidates) -> tuple[Int[Array, ""], Int[Array, ""]]:
     """The converged candidate of lowest loss, or the lowest at all; one that ran away to a lower loss still tells."""
     value = jnp.where(jnp.isfinite(candidates.value), candidates.value, jnp.inf)
     done = jnp.isin(candidates.status, jnp.asarray([status.CONVERGED, status.FINISHED]))
-    best = jnp.where(jnp.any(done), jnp.argmin(jnp.where(done, value, jnp.inf)), jnp.argmin(value))
+    value_of_done = jnp.where(jnp.any(done), jnp.where(done, value, jnp.inf), value)
+    lowest = jnp.min(value_of_done)
+    best = jnp.argmax(value_of_done <= lowest + _SAME * jnp.abs(lowest))  # the first of those that tie but for rounding
     gone = jnp.where(candidates.status == status.RUNAWAY, value, jnp.inf)
     return best, jnp.where(jnp.min(gone) < value[best], status.RUNAWAY, candidates.status[best])
+
+
+_SAME = 1e-10
+"""Losses that differ by less, relatively, are of one minimum."""
 
 
 def _shape(H: Float[Array, "p p"]) -> tuple[Int[Array, ""], Scalar]:

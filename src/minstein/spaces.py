@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from . import errors
 from ._text import as_call
-from ._types import Array, is_traced
+from ._types import Array, is_traced, namespace
 
 
 class AbstractSpace(eqx.Module):
@@ -26,6 +26,10 @@ class AbstractSpace(eqx.Module):
         """Whether the values are isolated, so that there is nothing to differentiate in x."""
 
     @abc.abstractmethod
+    def outside(self, x: Array) -> Bool[Array, "*n"]:
+        """Whether each entry of x is another value."""
+
+    @abc.abstractmethod
     def check(self, x: np.ndarray) -> None:
         """Raise where x, of shape (n, d), has other values."""
 
@@ -36,6 +40,9 @@ class Reals(AbstractSpace):
     @property
     def discrete(self):
         return False
+
+    def outside(self, x):
+        return namespace(x).zeros(x.shape, bool)
 
     def check(self, x):
         return None
@@ -79,8 +86,11 @@ class Finite(AbstractDiscrete):
     def shifts(self):
         return tuple(range(1, len(self.values)))
 
+    def outside(self, x):
+        return ~namespace(x).isin(x, np.asarray(self.values, x.dtype))
+
     def check(self, x):
-        bad = ~np.isin(x, np.asarray(self.values, x.dtype))
+        bad = self.outside(x)
         if bad.any():
             raise errors.not_in_alphabet(x, bad, self.values)
 
@@ -115,8 +125,11 @@ class Counts(AbstractDiscrete):
     def shifts(self):
         return (-1, 1)
 
+    def outside(self, x):
+        return (x < 0) | (x != namespace(x).floor(x))
+
     def check(self, x):
-        bad = (x < 0) | (x != np.floor(x))
+        bad = self.outside(x)
         if bad.any():
             raise errors.not_counts(x, bad)
 

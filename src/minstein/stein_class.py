@@ -17,6 +17,7 @@ from .discrepancies import DKSD, DSM
 from .operator import field_at, score
 from .params import unwrap
 from .sample import Sample, read, run
+from .sharded import Data, Sharded
 from .spaces import space_of
 
 _POINTS = 64
@@ -87,7 +88,8 @@ def stein_class(discrepancy: DKSD | DSM, model: LogDensity, x: Any) -> SteinClas
     >>> ms.stein_class(ms.DSM(ms.diffusions.bounded(low=0.0)), model, x).holds
     True
     """
-    x = np.asarray(read(x, space_of(model)), np.float64)
+    x = read(x, space_of(model))
+    x = x if isinstance(x, Sharded) else np.asarray(x, np.float64)
     discrepancy.ready(model, x)
     rays = _rays(discrepancy, model, x)
     log_p, flux = rays.look(np.tile(_REACH, (len(rays.starts), 1)))
@@ -121,11 +123,11 @@ class _Rays(NamedTuple):
         return Edge(axis, int(np.sign(step)), float(np.round(at, digits)) + 0.0, float(rate))
 
 
-def _rays(discrepancy: DKSD | DSM, model: LogDensity, x: Float[Array, "n d"]) -> _Rays:
+def _rays(discrepancy: DKSD | DSM, model: LogDensity, x: Data) -> _Rays:
     n, d = x.shape
-    spread = np.maximum(x.std(0), np.finfo(x.dtype).eps * (1 + np.abs(x).max(0)))
+    spread = np.maximum(x.std(0), np.finfo(np.float64).eps * (1 + np.maximum(-x.min(0), x.max(0))))
     axes = np.unique(np.linspace(0, d - 1, _AXES).astype(int))
-    rows = x[np.linspace(0, n - 1, _STARTS).astype(int)]
+    rows = np.asarray(x[np.linspace(0, n - 1, _STARTS).astype(int)], np.float64)
     directions = np.concatenate([np.diag(spread)[axes], -np.diag(spread)[axes]])
     starts, steps = np.repeat(rows, len(directions), 0), np.tile(directions, (len(rows), 1))
     return _Rays(discrepancy, model, starts, steps)

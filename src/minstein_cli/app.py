@@ -11,6 +11,7 @@ from minstein_paper.catalogue import NAMES as EXPERIMENTS
 
 from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, find, names
 from .complaint import complain
+from .launching import LOST, Wanted, is_member, look_after, taking_part
 from .options import FILE, Grouped, Named, every_option
 from .problem import Problem, unknown
 from .spec import Choice, assignments, choose
@@ -29,7 +30,8 @@ def reported(debug: bool) -> Iterator[None]:
         if debug:
             raise
         kind, text, code = _told(reason)
-        complain(kind, text)
+        if not (is_member() and code == INTERRUPTED):  # who looks after this process has said why
+            complain(kind, text)
         raise click.exceptions.Exit(code) from None
 
 
@@ -45,6 +47,8 @@ def _told(reason: BaseException) -> tuple[str, str, int]:
             raise reason
         case OSError(filename=name, strerror=text) if text:
             return "Error", f"{f'{name}: ' if name else ''}{text}.", BAD_INPUT
+        case RuntimeError() if type(reason).__name__ == "ProcessLost":
+            return "Error", str(reason), LOST
         case Problem() | ValueError() | TypeError() | ImportError():
             return "Error", str(reason), BAD_INPUT
         case Exception():
@@ -62,7 +66,7 @@ def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> Non
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Status: 0 done, 1 the fit did not converge, 2 bad usage or input.",
+    epilog="Status: 0 done, 1 the fit did not converge, 2 bad usage or input, 3 a process of several was lost.",
 )
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
@@ -80,14 +84,22 @@ def fit(source: str, **given: Any) -> None:
     With nothing but data and a model it minimises a kernel Stein discrepancy at the scale of the data, or the
     probability flow of a discrete model, and says so.
     """
-    with reported(given["debug"]):
+    with _as_member(given["debug"]), reported(given["debug"]):
         request = _request(source, given)
         request.check()
+
+        if request.wanted.processes is not None and request.wanted.member is None:
+            raise click.exceptions.Exit(look_after(request.wanted))
 
         from . import fitting
 
         code = fitting.run(request)
     raise click.exceptions.Exit(code)
+
+
+def _as_member(debug: bool) -> contextlib.AbstractContextManager:
+    """Where this is one of several processes, what becomes of it when it fails."""
+    return taking_part(debug=debug) if is_member() else contextlib.nullcontext()
 
 
 def _request(source: str, given: dict[str, Any]) -> Any:
@@ -105,6 +117,7 @@ def _request(source: str, given: dict[str, Any]) -> Any:
         model=choose("model", given["model"], MODELS),
         values=Values(*(assignments(f"--{name}", given[name]) for name in ("set", "fix", "start"))),
         wish=wish(**{name: given[name] for name in asked}),
+        wanted=Wanted(given["processes"], given["coordinator"], given["process_id"]),
         solver=None if given["solver"] is None else _solver(given["solver"]),
         as_json=given["json"],
         **{name: given[name] for name in ("alpha", "bootstrap", "seed", "out", "report", "save", "quiet")},

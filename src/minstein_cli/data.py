@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,13 +49,21 @@ def check_source(source: str) -> None:
         raise Problem(f"{source} is a directory, not a file.")
 
 
-def read(source: str, reading: Reading) -> Data:
-    """The chosen columns of a file, as numbers, without missing values."""
+def share(n: int, part: tuple[int, int]) -> slice:
+    """The rows, of n, that belong to process i of P."""
+    i, P = part
+    return slice(i * n // P, (i + 1) * n // P)
+
+
+def read(source: str, reading: Reading, part: tuple[int, int] | None = None) -> Data:
+    """The chosen columns of a file, as numbers, without missing values; of process i of P, its share of the rows."""
+    if part is not None:
+        return _read_part(source, reading, part)
     content = _bytes(source)
     if not content.strip():
         raise Problem(f"{source} is empty.")
     if content.startswith(b"\x93NUMPY"):
-        columns = _named(source, _npy(source, content), reading.columns)
+        columns = _named(source, _npy(source, io.BytesIO(content)), reading.columns)
     elif content.startswith(b"PAR1"):
         columns = _parquet(source, content, reading.columns)
     elif content.startswith(b"PK"):
@@ -62,6 +71,58 @@ def read(source: str, reading: Reading) -> Data:
     else:
         columns = _csv(source, content, reading)
     return finished(source, columns, reading)
+
+
+def _read_part(source: str, reading: Reading, part: tuple[int, int]) -> Data:
+    """Only this process's share of the file is read, unless the file is compressed."""
+    from pyarrow import parquet
+
+    with open(source, "rb") as file:
+        begin = file.read(_HEAD)
+    if begin.startswith(b"\x93NUMPY"):
+        columns = _named(source, _npy(source, source, part), reading.columns)
+    elif begin.startswith(b"PAR1"):
+        file = parquet.ParquetFile(source, memory_map=True)
+        columns = _parquet_part(source, file, reading.columns, part)
+    elif begin.startswith((b"PK", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd")):
+        whole = read(source, reading)
+        return whole._replace(x=whole.x[share(len(whole.x), part)])
+    else:
+        columns = _csv(source, _lines_of(source, begin, part), reading, begin, part)
+    return finished(f"{source} (the share of process {part[0]} of {part[1]})", columns, reading, part=part, name=source)
+
+
+def _lines_of(source: str, begin: bytes, part: tuple[int, int]) -> bytes:
+    """The lines of the table that begin in this process's share of its bytes."""
+    skip, _ = _head(source, begin)
+    first = sum(len(line) + 1 for line in begin.split(b"\n")[:skip])
+    size = Path(source).stat().st_size
+    (i, P), length = part, size - first
+    with open(source, "rb") as file:
+        ends = [_line_start(file, first + k * length // P, first) for k in (i, i + 1)]
+        file.seek(ends[0])
+        return file.read(ends[1] - ends[0])
+
+
+def _line_start(file: Any, position: int, first: int) -> int:
+    """Where the first line begins at or after a position."""
+    if position <= first:
+        return first
+    file.seek(position - 1)
+    file.readline()
+    return file.tell()
+
+
+def _parquet_part(source: str, file: Any, wanted: tuple[str, ...], part: tuple[int, int]) -> dict[str, Any]:
+    """From the groups of rows that hold some of this process's share."""
+    mine = share(file.metadata.num_rows, part)
+    sizes = [file.metadata.row_group(g).num_rows for g in range(file.metadata.num_row_groups)]
+    begins = [sum(sizes[:g]) for g in range(len(sizes))]
+    groups = [g for g, b in enumerate(begins) if b < mine.stop and b + sizes[g] > mine.start]
+    chosen = _chosen(source, _distinct(source, file.schema_arrow.names), wanted)
+    table = file.read_row_groups(groups, columns=chosen)
+    offset = mine.start - (begins[groups[0]] if groups else 0)
+    return {name: table.column(name).slice(offset, mine.stop - mine.start) for name in chosen}
 
 
 def from_dataset(dataset: Any, source: str, reading: Reading) -> Data:
@@ -87,18 +148,22 @@ def _bytes(source: str) -> bytes:
         raise Problem(f"{source} cannot be read: {reason.strerror or reason}.") from reason
 
 
-def finished(source: str, columns: dict[str, Any], reading: Reading) -> Data:
-    """The columns as one array, after every check that needs no model."""
+def finished(
+    source: str, columns: dict[str, Any], reading: Reading, *, part: tuple[int, int] | None = None, name: str = ""
+) -> Data:
+    """The columns as one array, after every check that needs no model, nor rows that other processes have."""
     import numpy as np
 
-    if all(len(column) == 0 for column in columns.values()):
+    if part is None and all(len(column) == 0 for column in columns.values()):
         raise Problem(f"{source} has no rows.")
-    for name in columns:
-        _check_numeric(source, name, columns[name], columns)
-    x = np.column_stack([_numbers(columns[name]) for name in columns])
+    for column in columns:
+        _check_numeric(source, column, columns[column], columns, may_be_empty=part is not None)
+    x = np.column_stack([_numbers(columns[column]) for column in columns])
     x, notes = _without_missing(source, x, tuple(columns), reading.drop_missing)
-    _check_values(source, x, tuple(columns))
-    return Data(x, tuple(columns), source, notes)
+    _check_infinite(source, x, tuple(columns))
+    if part is None:
+        check_extent(source, len(x), tuple(columns), x.min(0, initial=np.inf), x.max(0, initial=-np.inf))
+    return Data(x, tuple(columns), name or source, notes)
 
 
 def _chosen(source: str, names: list[str], wanted: tuple[str, ...]) -> list[str]:
@@ -128,17 +193,24 @@ def _distinct(source: str, names: list[str]) -> list[str]:
 # Arrow
 
 
-def _csv(source: str, content: bytes, reading: Reading) -> dict[str, Any]:
+def _csv(
+    source: str, content: bytes, reading: Reading, head: bytes | None = None, part: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """The table, or the share of it that a process has, where `head` is how it begins."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
-    skip, lines = _head(source, content)
+    skip, lines = _head(source, content if head is None else head)
     delimiter = _delimiter(reading.delimiter, lines)
     first = next(csv.reader(lines, delimiter=delimiter))
     header = not all(_is_number(cell, reading.decimal) for cell in first) if reading.header is None else reading.header
     named = [cell.strip() for cell in first] if header else [f"x{i + 1}" for i in range(len(first))]
     names = _distinct(source, named)
     chosen = _chosen(source, names, reading.columns)
+    if part is not None:
+        skip, header = 0, header and part[0] == 0
+        if content.count(b"\n") <= header and not content.split(b"\n")[-1].strip():
+            return {name: pyarrow.chunked_array([[]], pyarrow.float64()) for name in chosen}
     try:
         table = arrow_csv.read_csv(
             pyarrow.BufferReader(content),
@@ -208,11 +280,13 @@ def _parquet(source: str, content: bytes, wanted: tuple[str, ...]) -> dict[str, 
     return {name: table.column(name) for name in chosen}
 
 
-def _check_numeric(source: str, name: str, column: Any, columns: dict[str, Any]) -> None:
+def _check_numeric(source: str, name: str, column: Any, columns: dict[str, Any], *, may_be_empty: bool) -> None:
     from pyarrow import types
 
     kind = getattr(column, "type", None)
     if kind is None or types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return
+    if types.is_null(kind) and may_be_empty:
         return
     if types.is_null(kind):
         raise Problem(f"Column {name!r} of {source} has no values at all. Leave it out with --columns.")
@@ -246,11 +320,11 @@ def _numbers(column: Any) -> Any:
 # NumPy
 
 
-def _npy(source: str, content: bytes) -> dict[str, Any]:
+def _npy(source: str, file: Any, part: tuple[int, int] | None = None) -> dict[str, Any]:
     import numpy as np
 
     try:
-        array = np.load(io.BytesIO(content), allow_pickle=False)
+        array = np.load(file, mmap_mode=None if part is None else "r", allow_pickle=False)
     except (ValueError, EOFError, OSError) as reason:
         if "allow_pickle" in str(reason):
             raise Problem(f"{source} holds Python objects, which are not loaded because that may run code.") from reason
@@ -259,7 +333,8 @@ def _npy(source: str, content: bytes) -> dict[str, Any]:
         raise Problem(f"{source} has shape {array.shape}. It needs a row for each observation: (n, d) or (n,).")
     if array.dtype.kind not in "iuf":
         raise Problem(f"{source} holds {array.dtype}, not real numbers.")
-    table = array.reshape(len(array), -1).astype(np.float64)
+    array = array if part is None else array[share(len(array), part)]
+    table = array.reshape(len(array), math.prod(array.shape[1:])).astype(np.float64)
     return {f"x{j + 1}": table[:, j] for j in range(table.shape[1])}
 
 
@@ -282,19 +357,24 @@ def _without_missing(source: str, x: Any, columns: tuple[str, ...], drop: bool) 
     return x[~missing.any(axis=1)], (f"{rows} of {len(x)} rows have missing values and were left out.",)
 
 
-def _check_values(source: str, x: Any, columns: tuple[str, ...]) -> None:
+def _check_infinite(source: str, x: Any, columns: tuple[str, ...]) -> None:
     import numpy as np
 
-    if len(x) == 0:
-        raise Problem(f"{source} has no rows without missing values.")
-    if len(x) == 1:
-        raise Problem(f"{source} has one row, and a fit needs at least two observations.")
     for name, column in zip(columns, x.T, strict=True):
         infinite = int(np.isinf(column).sum())
         if infinite:
             raise Problem(f"Column {name!r} of {source} has {infinite} infinite value{'s' * (infinite > 1)}.")
-        if np.ptp(column) == 0:
+
+
+def check_extent(source: str, n: int, columns: tuple[str, ...], low: Any, high: Any) -> None:
+    """Refuse what is too little to fit anything to: of n rows, the least and the greatest value of each column."""
+    if n == 0:
+        raise Problem(f"{source} has no rows without missing values.")
+    if n == 1:
+        raise Problem(f"{source} has one row, and a fit needs at least two observations.")
+    for name, least, greatest in zip(columns, low, high, strict=True):
+        if least == greatest:
             raise Problem(
-                f"Column {name!r} of {source} is constant: all {len(x)} values are {column[0]:g}, "
+                f"Column {name!r} of {source} is constant: all {n} values are {least:g}, "
                 "so it says nothing about a distribution. Leave it out with --columns."
             )

@@ -211,7 +211,8 @@ def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any) -> tu
     if not lengthscale.medians:
         return resolve(entry)(**arguments, **{parameter: lengthscale.value}), None
     _, s = median_and_mad(x)
-    length = lengthscale.value * ms.kernels.median_heuristic(x / s)
+    spread = isinstance(x, ms.Sharded)
+    length = lengthscale.value * ms.kernels.median_heuristic(x.map(lambda rows: rows / s) if spread else x / s)
     return ms.kernels.Elliptical(np.diag(1 / s), resolve(entry)(**arguments, **{parameter: length})), s
 
 

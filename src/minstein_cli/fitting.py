@@ -2,7 +2,9 @@
 
 import dataclasses
 import sys
+import tempfile
 import warnings
+from pathlib import Path
 from typing import Any
 
 from . import cache, data, discrepancy, screen
@@ -20,20 +22,34 @@ CONVERGED, NOT_CONVERGED = 0, 1
 
 def run(request: Request) -> int:
     """Fit, print, write; the status with which the command ends."""
-    table = None if request.source.startswith("dataset:") else data.read(request.source, request.reading)
+    member = request.wanted.member
+    part = None if member is None else (member.process, member.processes)
+    table = None if request.source.startswith("dataset:") else data.read(request.source, request.reading, part)
     if "jax" not in sys.modules:
         cache.use()
     with screen.stage("Loading JAX", quiet=request.quiet):
         import minstein as ms
+    if member is not None:
+        ms.join(*member)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        done = _fitted(request, table or _dataset(request))
+        done = _fitted(request, table or _dataset(request, part))
+    if part is not None and part[0] > 0:
+        _elsewhere(done, request)
+        return CONVERGED if done.fit.converged else NOT_CONVERGED
     _warn(caught, but=(ms.StatisticWarning, ms.BoundaryWarning))
     show(done, as_json=request.as_json)
     for path in write(done, out=request.out, report=request.report, save=request.save):
         if not request.quiet and not request.as_json:
             print(f"Wrote {path}")
     return CONVERGED if done.fit.converged else NOT_CONVERGED
+
+
+def _elsewhere(done: Done, request: Request) -> None:
+    """The same computations as process 0 makes for what it writes, for nothing."""
+    with tempfile.TemporaryDirectory() as nowhere:
+        kept = lambda path: None if path is None else Path(nowhere) / path.name
+        write(done, out=kept(request.out), report=kept(request.report), save=kept(request.save))
 
 
 def _warn(caught: list[warnings.WarningMessage], *, but: tuple[type[Warning], ...]) -> None:
@@ -45,14 +61,15 @@ def _warn(caught: list[warnings.WarningMessage], *, but: tuple[type[Warning], ..
         complain("Warning", text)
 
 
-def _dataset(request: Request) -> data.Data:
+def _dataset(request: Request, part: tuple[int, int] | None) -> data.Data:
     """Data that ship with minstein."""
     import minstein as ms
 
     name = request.source.partition(":")[2]
     if name not in ms.datasets.names():
         raise unknown("dataset", name, ms.datasets.names())
-    return data.from_dataset(ms.datasets.load(name), request.source, request.reading)
+    whole = data.from_dataset(ms.datasets.load(name), request.source, request.reading)
+    return whole if part is None else whole._replace(x=whole.x[data.share(len(whole.x), part)])
 
 
 def _fitted(request: Request, table: data.Data) -> Done:
@@ -60,10 +77,12 @@ def _fitted(request: Request, table: data.Data) -> Done:
 
     import minstein as ms
 
+    if request.wanted.member is not None:
+        table = _spread(table)
     start, about_model = model_of.build(request.model, request.values, table.x)
     loss, about_loss = discrepancy.build(request.wish, table.x, start, isinstance(request.model, Choice))
     notes = (*_about(table), *about_model, *about_loss)
-    progress = False if request.quiet else None
+    progress = False if request.quiet or (request.wanted.member or (0, 0, 0))[2] > 0 else None
     with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
         try:
             fit = ms.fit(start, table.x, loss, solver=_solver(request), key=_key(request), progress=progress)
@@ -76,6 +95,15 @@ def _fitted(request: Request, table: data.Data) -> Done:
             key = jax.random.key(request.seed)
             found = ms.bootstrap(fit, table.x, key, replications=request.bootstrap, progress=progress)
     return Done(fit, table, found, request.alpha, request.seed, request.quiet)
+
+
+def _spread(table: data.Data) -> data.Data:
+    """The rows of all processes, and the checks that need them all."""
+    import minstein as ms
+
+    x = ms.shard(table.x)
+    data.check_extent(table.name, len(x), table.columns, x.min(), x.max())
+    return table._replace(x=x)
 
 
 def _key(request: Request) -> Any:

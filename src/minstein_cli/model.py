@@ -171,13 +171,16 @@ def _check_values(where: Own, model: Any, x: Any) -> None:
     import jax
     import numpy as np
 
+    import minstein as ms
+
     with jax.enable_x64(True):
-        values = np.asarray(jax.vmap(model)(x))
+        values = np.asarray(jax.vmap(model)(x.local if isinstance(x, ms.Sharded) else x))
     bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else np.zeros(0)
     if bad.size:
         raise Problem(
-            f"{where} returns {values[bad[0]]} at {bad.size} of {len(x)} observations, the first in row {bad[0] + 1}. "
-            "Begin where it is finite (--start NAME=VALUE), or leave out observations that it rules out."
+            f"{where} returns {values[bad[0]]} at {bad.size} of {len(values)} observations, "
+            f"the first in row {bad[0] + 1}. Begin where it is finite (--start NAME=VALUE), or leave out observations "
+            "that it rules out."
         )
 
 

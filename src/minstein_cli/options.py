@@ -124,6 +124,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "help": "For the bootstrap and cd.",
         },
     },
+    "Many machines": {
+        "--processes": {
+            "type": click.IntRange(2),
+            "metavar": "N",
+            "help": "Share rows and work among N processes: on this host, unless --coordinator is given.",
+        },
+        "--coordinator": {"metavar": "HOST:PORT", "help": "Where process 0 is, as the others reach it."},
+        "--process-id": {
+            "type": click.IntRange(0),
+            "metavar": "I",
+            "help": "Which of them this one is, from 0.",
+        },
+    },
     "Output": {
         "--out": {"type": FILE, "metavar": "DIR", "help": "Write summary, fit, report and pictures to a directory."},
         "--report": {"type": FILE, "metavar": "FILE", "help": "Write a page to look at: report.html."},

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from . import data, discrepancy, outputs
+from . import data, discrepancy, launching, outputs
 from . import model as model_of
 from .catalogue import Entry
 from .problem import Problem
@@ -18,6 +18,7 @@ class Request(NamedTuple):
     model: Choice | Own
     values: model_of.Values
     wish: discrepancy.Wish
+    wanted: launching.Wanted
     solver: Entry | None
     alpha: float
     bootstrap: int | None
@@ -35,6 +36,7 @@ class Request(NamedTuple):
     def check(self) -> None:
         """Refuse what can be refused without JAX."""
         data.check_source(self.source)
+        self.wanted.check(source=self.source, bootstrap=self.bootstrap)
         model_of.check(self.model, self.values)
         discrepancy.check(self.wish, self.model)
         inside = [] if self.out is None else [self.out / "summary.txt"]

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..sample import read
+from ..sharded import Sharded
 
 _MOST = 2000
 """Rows used at the most: two million distances determine a median well enough."""
@@ -18,9 +19,10 @@ def median_heuristic(x: Any) -> float:
     >>> ms.kernels.median_heuristic(np.array([0.0, 1.0, 1.0, 3.0]))
     2.0
     """
-    x = np.asarray(read(x), np.float64)
-    distances = _distances(x[np.linspace(0, len(x) - 1, min(len(x), _MOST)).astype(int)])
-    if distances.size == 0:
+    x = read(x)
+    x = x if isinstance(x, Sharded) else np.asarray(x, np.float64)
+    distances = _distances(np.asarray(x[np.linspace(0, len(x) - 1, min(len(x), _MOST)).astype(int)], np.float64))
+    if distances.size == 0 and isinstance(x, np.ndarray):
         distances = _distances(np.unique(x, axis=0)[:_MOST])
     if distances.size == 0:
         raise ValueError("median_heuristic needs at least two distinct observations: all rows of x are equal.")

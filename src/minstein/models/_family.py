@@ -15,6 +15,7 @@ from .._types import Array, Point, is_traced, namespace
 from ..constraints import AbstractConstraint
 from ..params import POSITIVE, Marked, as_float, check_value, is_marked, unwrap
 from ..sample import read
+from ..sharded import Data, Sharded, nearest
 from ..spaces import space_of
 
 
@@ -53,10 +54,10 @@ class AbstractFamily(AbstractSampler):
     def start(self, x: Any) -> "AbstractFamily":
         """The family at a rough, outlier-resistant estimate from the data: where a fit may begin."""
         x = read(x, space_of(self))
-        return self.place(x if is_traced(x) else np.asarray(x, np.float64))
+        return self.place(x if is_traced(x) or isinstance(x, Sharded) else np.asarray(x, np.float64))
 
     @abc.abstractmethod
-    def place(self, x: Float[Array, "n d"]) -> "AbstractFamily":
+    def place(self, x: Data) -> "AbstractFamily":
         """`start`, for data that have been read."""
 
 
@@ -115,22 +116,29 @@ MAD_TO_SD = 1.4826
 """The standard deviation of a normal distribution in units of its median absolute deviation."""
 
 
-def median_and_mad(x: Float[Array, "n d"]) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
+def median_and_mad(x: Data) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
     """Median and scaled median absolute deviation of each coordinate, or what is left where most values are tied."""
     xp = namespace(x)
-    centre = xp.median(x, axis=0)
-    deviation = MAD_TO_SD * xp.median(xp.abs(x - centre), axis=0)
+    if isinstance(x, Sharded):
+        centre = x.median()
+        deviation = MAD_TO_SD * x.median(about=centre)
+    else:
+        centre = xp.median(x, axis=0)
+        deviation = MAD_TO_SD * xp.median(xp.abs(x - centre), axis=0)
     deviation = xp.where(deviation > 0, deviation, x.std(axis=0))
     return centre, xp.where(deviation > 0, deviation, 1.0)
 
 
-def between_data(x: Float[Array, "n d"]) -> Float[Array, " d"]:
+def between_data(x: Data) -> Float[Array, " d"]:
     """The median of each coordinate, moved a little off any observation, for models with a kink at their location."""
     xp = namespace(x)
     centre, deviation = median_and_mad(x)
-    gaps = xp.abs(x - centre)
-    nearest = xp.where(gaps > 0, gaps, xp.inf).min(axis=0)
-    return centre + xp.minimum(nearest / 2, deviation / 100)
+    if isinstance(x, Sharded):
+        gap = x.look(nearest, centre)
+    else:
+        gaps = xp.abs(x - centre)
+        gap = xp.where(gaps > 0, gaps, xp.inf).min(axis=0)
+    return centre + xp.minimum(gap / 2, deviation / 100)
 
 
 def scale_like(template: Any, deviation: Float[Array, " d"]) -> Array:

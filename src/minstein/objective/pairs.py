@@ -16,7 +16,7 @@ from ..operator import field_at, score, stein_kernel
 from ..pairs import Fields, Products, autodiff, inner, products
 from ..pairs.forms import Features
 from ..pairs.stored import Stored, stored_products, stored_sum
-from ..sample import Sample, bucket
+from ..sample import Sample
 from ._objective import AbstractObjective, Jet, Second
 
 
@@ -60,18 +60,13 @@ class PairObjective(AbstractObjective):
 
     def shares(self, vector, z):
         """φ at z meets G φ of the sample: the points z are targets, and as sources they count nothing."""
-        rows, k = self.sample.x.shape[0], z.shape[0]
-        filler = jnp.broadcast_to(z[:1], (bucket(rows + k) - rows - k, z.shape[1]))
-        x = jnp.concatenate([self.sample.x, z, filler])
-        everywhere = dataclasses.replace(
-            self, sample=Sample(x, jnp.asarray(x.shape[0]), self.sample.centre), stored=None
-        )
+        extended, of_sample, places = self.sample.with_points(z)
+        everywhere = dataclasses.replace(self, sample=extended, stored=None)
         phis = everywhere._batch(vector)
-        of_sample = jnp.arange(x.shape[0]) < self.sample.n
         keep = lambda part: jnp.where(of_sample.reshape((1, -1) + (1,) * (part.ndim - 2)), part, 0)
-        G = self.discrepancy.pair_fields(everywhere.sample, jax.tree.map(keep, phis), once=True).off
+        G = self.discrepancy.pair_fields(extended, jax.tree.map(keep, phis), once=True).off
         sums = _row_sums(phis.t * G.t[0] + phis.t[0] * G.t) + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
-        return 2 * sums[1:, rows : rows + k] / self.sample.size
+        return 2 * sums[1:, places] / self.sample.size
 
     def part(self, rows, vector, key, chains):
         sample = self.on_rows(rows)

@@ -18,7 +18,8 @@ from .. import errors
 from .._types import Array, Scalar, Tree
 from ..kernels import AbstractRadial, Term
 from ..sample import Sample
-from . import fourier, lines, tiles
+from ..sharded import Blocks
+from . import fourier, lines, ring, tiles
 from .backends import chosen, formed
 from .forms import AbstractFactored, AbstractForm, Features, Full
 from .fourier import Box, Waves
@@ -27,7 +28,11 @@ from .reduce import reduced
 
 
 def apply(
-    form: AbstractFactored | Full | Line | Box, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
+    form: AbstractFactored | Full | Line | Box,
+    kernel: AbstractRadial,
+    phi: Features,
+    n: Array | Blocks,
+    once: bool = False,
 ) -> Features:
     """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again."""
     alone = jax.tree.map(lambda part: part[None], phi)
@@ -42,6 +47,8 @@ def apply(
         return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
 
     def solve(_, flat: Array) -> Array:
+        if isinstance(n, Blocks):
+            return _packed(ring.apply(form, kernel, unpacked(flat), n, once))
         return _packed(tiles.apply(form, kernel, unpacked(flat), n, once))
 
     return unpacked(_linear(solve, _packed(phi)))
@@ -121,10 +128,10 @@ def pair_sum(
 ) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
-    backend = chosen(terms, *sample.x.shape, backend)
+    backend = chosen(terms, *sample.x.shape, backend) if sample.blocks is None else "tiles"
     for term in terms:
         form, features = formed(term, sample, phi, backend)
-        total += quadratic_form((form, term.profile, sample.n), features)
+        total += quadratic_form((form, term.profile, sample.extent), features)
         if diagonal is not False:
             total += diagonal * inner(features, on_diagonal(form, term.profile, features))
     return total
@@ -156,7 +163,7 @@ def pair_fields(
         once: whether the computation will not be repeated, so that compiling it fast matters more than running it fast.
         backend: the one to use; None to choose.
     """
-    backend = chosen(terms, *sample.x.shape, backend)
+    backend = chosen(terms, *sample.x.shape, backend) if sample.blocks is None else "tiles"
     first = jax.tree.map(lambda part: part[0], phis)
     total = jax.tree.map(jnp.zeros_like, Fields(phis, phis))
     for term in terms:
@@ -164,13 +171,16 @@ def pair_fields(
         change = lambda phi, term=term: reduced(term, sample, phi)[1]
         features = jax.vmap(change)(phis)
         if still and isinstance(form, AbstractFactored):
-            off = tiles.apply_still(form, term.profile, features, sample.n, once)
+            product = tiles.products if sample.blocks is None else ring.products
+            off = tiles.apply_still(form, term.profile, features, sample.extent, once, product)
         elif isinstance(form, Line):
             off = _apply_lines(form, term.profile, features)
         elif isinstance(form, Box):
             off = _apply_waves(form, term.profile, features)
         else:
-            off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.n, once))(features)
+            off = jax.vmap(lambda phi, form=form, term=term: apply(form, term.profile, phi, sample.extent, once))(
+                features
+            )
         back = jax.vmap(lambda psi, change=change: jax.vjp(change, first)[1](psi)[0])
         total = jax.tree.map(jnp.add, total, Fields(back(off), back(on_diagonal(form, term.profile, features))))
     return total

@@ -12,9 +12,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..errors import no_fourier, no_lines
+from ..errors import no_fourier, no_lines, spread_backend
 from ..kernels import Term
 from ..sample import SORTED, Sample
+from ..sharded import Sharded
 from . import fourier, lines
 from .forms import AbstractFactored, Columns, Features, Full, Multiple
 from .fourier import Waves
@@ -32,6 +33,8 @@ def prepared(terms: tuple[Term, ...], x: Any, order: Callable[[], int], wish: st
     `order()` is 0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix.
     """
     n, d = x.shape
+    if isinstance(x, Sharded):
+        return _spread(wish)
     if wish == "fourier":
         return _wished_waves(terms, x, order)
     if wish is not None or d not in (2, 3) or n < fourier.ROWS or not fourier.installed():
@@ -40,6 +43,13 @@ def prepared(terms: tuple[Term, ...], x: Any, order: Callable[[], int], wish: st
         return None
     found = fourier.waves(terms, x)
     return found if found is not None and math.prod(found.modes) * _WORTH <= n**2 else None
+
+
+def _spread(wish: str | None) -> str:
+    """Rows that are spread over devices meet in a ring of tiles."""
+    if wish not in (None, "tiles"):
+        raise spread_backend(wish)
+    return "tiles"
 
 
 def _come_apart(terms: tuple[Term, ...], order: int) -> bool:

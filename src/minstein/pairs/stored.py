@@ -39,9 +39,9 @@ class Stored(eqx.Module):
 
 
 def fits(matrices: int, sample: Sample) -> bool:
-    """Whether so many matrices fit into memory."""
+    """Whether so many matrices fit into memory; of rows that are spread over devices there are none."""
     rows = sample.x.shape[0]
-    return matrices * rows**2 * sample.x.dtype.itemsize <= BYTES
+    return sample.blocks is None and matrices * rows**2 * sample.x.dtype.itemsize <= BYTES
 
 
 def store(terms: tuple[Term, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
@@ -53,7 +53,7 @@ def store(terms: tuple[Term, ...], sample: Sample, m: Array) -> tuple[Stored, ..
 def _stored(term: Term, sample: Sample, still: Features) -> Stored:
     form, phi = reduced(term, sample, still)
     phi = Features(jnp.zeros_like(phi.t), phi.m)
-    field, on = apply(form, term.profile, phi, sample.n, once=True), on_diagonal(form, term.profile, phi)
+    field, on = apply(form, term.profile, phi, sample.extent, once=True), on_diagonal(form, term.profile, phi)
     z = form.points["z"]
     apart = sample.real[:, None] & sample.real[None, :] & ~jnp.eye(z.shape[0], dtype=bool)
     K = jnp.where(apart, term.profile.profile(square_distances(z, z))[0], 0)

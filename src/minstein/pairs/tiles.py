@@ -11,9 +11,10 @@ from jaxtyping import Float
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
 from ..sample import TILE
+from ..sharded import Blocks
 from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, square_distances
 
-_ROWS, _ROWS_ONCE = 512, 2048
+ROWS, ROWS_ONCE = 512, 2048
 """Up to so many rows the pairs are one tile without a loop, compiled in a third of the time; to the first as fast."""
 
 
@@ -22,17 +23,19 @@ def apply(
 ) -> Features:
     """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the first n points; the features of the others must be zero."""
     if isinstance(form, AbstractFactored):
-        return form.gathered(_products(form, kernel, form.sources(phi), n, once))
-    return _fields(form, kernel, phi, n)
+        return form.gathered(products(form, kernel, form.sources(phi), n, once))
+    return fields(form, kernel, phi, n)
 
 
-def apply_still(form: AbstractFactored, kernel: AbstractRadial, phis: Features, n: Array, once: bool) -> Features:
+def apply_still(
+    form: AbstractFactored, kernel: AbstractRadial, phis: Features, n: Array | Blocks, once: bool, product: Callable
+) -> Features:
     """G applied to a batch (t₀, m), (t₁, 0), …, (t_p, 0): the columns of all go into one product for each weight."""
     first = jax.tree.map(lambda part: part[0], phis)
     sources, still = form.sources(first), jax.vmap(form.still_sources)(phis.t[1:])
     widths = [source.shape[1] for source in sources]
     wide = [jnp.concatenate([a, _side_by_side(b)], 1) for a, b in zip(sources[:2], still, strict=True)]
-    sums = _products(form, kernel, (*wide, *sources[2:]), n, once)
+    sums = product(form, kernel, (*wide, *sources[2:]), n, once)
     own = form.gathered(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
     rest = jax.vmap(form.still_gathered)(*(_one_by_one(sums[q][:, widths[q] :], still[q].shape) for q in (0, 1)))
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), own, rest)
@@ -47,25 +50,25 @@ def _one_by_one(columns: Float[Array, "n pc"], shape: tuple[int, ...]) -> Float[
     return jnp.moveaxis(columns.reshape(n, p, c), 1, 0)
 
 
-def _fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
     """G φ for a form that wants targets and sources of each tile together."""
 
     def body(i: Array, j: Array, psi: Features, b: int) -> Features:
-        at_i, at_j = _rows(form.points, i, b), _rows(form.points, j, b)
-        tile = _tile(kernel, at_i, at_j, i - j)
-        psi = _add_rows(psi, i, form.fields(tile, at_i, at_j, _rows(phi, j, b)))
-        other = form.fields(tile.T, at_j, at_i, _rows(phi, i, b))
-        return _add_rows(psi, j, jax.tree.map(lambda part: jnp.where(i == j, 0, part), other))
+        at_i, at_j = rows_of(form.points, i, b), rows_of(form.points, j, b)
+        tile = profile_on(kernel, at_i, at_j, i - j)
+        psi = add_rows(psi, i, form.fields(tile, at_i, at_j, rows_of(phi, j, b)))
+        other = form.fields(tile.T, at_j, at_i, rows_of(phi, i, b))
+        return add_rows(psi, j, jax.tree.map(lambda part: jnp.where(i == j, 0, part), other))
 
     return _over_tiles(form, n, body, jax.tree.map(jnp.zeros_like, phi))
 
 
-def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array, once: bool) -> tuple:
+def products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array, once: bool) -> tuple:
     """W_q S_q for each q."""
-    if form.points["z"].shape[0] > (_ROWS_ONCE if once else _ROWS):
+    if form.points["z"].shape[0] > (ROWS_ONCE if once else ROWS):
         return _products_by_tiles(form, kernel, sources, n)
     points = form.points
-    weights = form.weights(_tile(kernel, points, points, 0), points, points)
+    weights = form.weights(profile_on(kernel, points, points, 0), points, points)
     return tuple(w @ source for w, source in zip(weights, sources, strict=True))
 
 
@@ -78,12 +81,12 @@ def _products_by_tiles(form: AbstractFactored, kernel: AbstractRadial, sources: 
     columns = tuple(source.T for source in sources)
 
     def body(i: Array, j: Array, sums: tuple, b: int) -> tuple:
-        at_i, at_j = _rows(form.points, i, b), _rows(form.points, j, b)
-        weights = form.weights(_tile(kernel, at_i, at_j, i - j), at_i, at_j)
-        to_i = tuple(w @ source for w, source in zip(weights, _rows(sources, j, b), strict=True))
-        to_j = lambda: tuple(source @ w for w, source in zip(weights, _rows(columns, i, b, axis=1), strict=True))
+        at_i, at_j = rows_of(form.points, i, b), rows_of(form.points, j, b)
+        weights = form.weights(profile_on(kernel, at_i, at_j, i - j), at_i, at_j)
+        to_i = tuple(w @ source for w, source in zip(weights, rows_of(sources, j, b), strict=True))
+        to_j = lambda: tuple(source @ w for w, source in zip(weights, rows_of(columns, i, b, axis=1), strict=True))
         nothing = lambda: tuple(jnp.zeros((column.shape[0], b), column.dtype) for column in columns)
-        return _add_rows(sums[0], i, to_i), _add_rows(sums[1], j, lax.cond(i == j, nothing, to_j), axis=1)
+        return add_rows(sums[0], i, to_i), add_rows(sums[1], j, lax.cond(i == j, nothing, to_j), axis=1)
 
     by_rows, by_columns = _over_tiles(form, n, body, jax.tree.map(jnp.zeros_like, (sources, columns)))
     return tuple(a + b.T for a, b in zip(by_rows, by_columns, strict=True))
@@ -99,7 +102,7 @@ def _over_tiles(form: AbstractForm, n: Array, body: Callable, start: Tree) -> Tr
     return lax.fori_loop(0, blocks * (blocks + 1) // 2, step, start)
 
 
-def _tile(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int) -> Tile:
+def profile_on(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int) -> Tile:
     """The kernel's profile on a block of pairs, with zeros for a point and itself."""
     u = square_distances(at_i["z"], at_j["z"])
     index = jnp.arange(u.shape[0])
@@ -108,11 +111,11 @@ def _tile(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int) -
     return Tile(k, 2 * k1, 4 * k2, u)
 
 
-def _rows(tree: Tree, start: Array, b: int, *, axis: int = 0) -> Tree:
+def rows_of(tree: Tree, start: Array, b: int, *, axis: int = 0) -> Tree:
     return jax.tree.map(lambda part: lax.dynamic_slice_in_dim(part, start, b, axis), tree)
 
 
-def _add_rows(tree: Tree, start: Array, rows: Tree, *, axis: int = 0) -> Tree:
+def add_rows(tree: Tree, start: Array, rows: Tree, *, axis: int = 0) -> Tree:
     def add(part: Array, row: Array) -> Array:
         old = lax.dynamic_slice_in_dim(part, start, row.shape[axis], axis)
         return lax.dynamic_update_slice_in_dim(part, old + row, start, axis)

@@ -14,6 +14,7 @@ from ..resampling import Bootstrap
 from ..result import Fit
 from ..robustness import Robustness, robustness
 from ..sample import read
+from ..sharded import Sharded
 from ..spaces import space_of
 from .markup import clean
 
@@ -30,6 +31,7 @@ class Evidence(NamedTuple):
         robustness: how the estimate behaves under outliers, or None.
         refused: why there are no shifts and no robustness.
         bootstrap: estimates from resampled data, or None.
+        sample: the data where they are, for what is computed from them.
     """
 
     fit: Fit
@@ -40,6 +42,7 @@ class Evidence(NamedTuple):
     robustness: Robustness | None
     refused: str
     bootstrap: Bootstrap | None
+    sample: Any
 
     @property
     def has_errors(self) -> bool:
@@ -66,23 +69,34 @@ def gathered(fit: Fit, x: Any, columns: Sequence[str] | None, alpha: float, boot
     if np.ndim(fit.loss) > 0:
         raise ValueError("A report is of one fit; these are replications.")
     titles = _columns(columns if columns is not None else getattr(x, "columns", None), fit.d)
-    values = x if hasattr(x, "dtype") else np.asarray(x)
-    values = values.astype(float) if values.dtype.kind in "iub" else values
-    data = np.asarray(read(values, space_of(fit.model)), np.float64)
+    x, data = _read(fit, x)
     if data.shape != (fit.n, fit.d):
         raise errors.another_sample(data.shape, (fit.n, fit.d))
     if bootstrap is not None and bootstrap.names != fit.names:
         raise ValueError(f"bootstrap is of {', '.join(bootstrap.names)}, but the fit is of {', '.join(fit.names)}.")
     fit = dataclasses.replace(fit, names=distinct(fit.names))
-    bare = Evidence(fit, data, titles, alpha, None, None, "", bootstrap)
+    bare = Evidence(fit, data, titles, alpha, None, None, "", bootstrap, x)
     if not bare.has_errors:
         why = "there are no standard errors to measure them by." if fit.converged else "there is no minimum to look at."
         return bare._replace(refused=f"Influence and robustness were not computed: {why}")
-    shifts = np.asarray(dfbeta(fit, data), np.float64) / np.array(list(fit.bse.values()))
+    moved = dfbeta(fit, x)
+    moved = moved.on_host() if isinstance(moved, Sharded) else moved
+    shifts = np.asarray(moved, np.float64) / np.array(list(fit.bse.values()))
     try:
-        return bare._replace(shifts=shifts, robustness=robustness(fit, data))
+        return bare._replace(shifts=shifts, robustness=robustness(fit, x))
     except TypeError as reason:  # not every model has observations that are far out
         return bare._replace(shifts=shifts, refused=str(reason))
+
+
+def _read(fit: Fit, x: Any) -> tuple[Any, Float[np.ndarray, "n d"]]:
+    """The data as what is computed from them wants them, and as what looks at them does."""
+    values = x if hasattr(x, "dtype") else np.asarray(x)
+    values = values.astype(float) if values.dtype.kind in "iub" and not isinstance(values, Sharded) else values
+    values = read(values, space_of(fit.model))
+    if isinstance(values, Sharded):
+        return values, values.on_host().astype(np.float64)
+    data = np.asarray(values, np.float64)
+    return data, data
 
 
 def distinct(names: Sequence[str]) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ def of_estimates(evidence: Evidence) -> Iterator[str]:
         yield drawn("intervals", f"Estimates with {level} intervals.", draw, (4.8, min(height, 9)))
     if fit.n <= _MOST_FOR_LOSS:
         one = len(fit.names) == 1
-        draw = on_axes(lambda ax: plot.loss(fit, evidence.x, points=41 if one else 17, ax=ax))
+        draw = on_axes(lambda ax: plot.loss(fit, evidence.sample, points=41 if one else 17, ax=ax))
         held = ", the other parameters held" if len(fit.names) > 2 else ""
         yield drawn(
             "loss", f"The loss around its minimum{held}, with the estimate and 95\N{NO-BREAK SPACE}% intervals.", draw
@@ -172,7 +172,7 @@ def of_influence(evidence: Evidence) -> Iterator[str]:
     if fit.d == 1 and len(fit.names) <= 4 and evidence.robustness is not None:
 
         def curve(ax: Any) -> None:
-            plot.influence(fit, evidence.x, ax=ax).set(xlabel=evidence.columns[0], ylabel="influence")
+            plot.influence(fit, evidence.sample, ax=ax).set(xlabel=evidence.columns[0], ylabel="influence")
 
         yield drawn(
             "influence",

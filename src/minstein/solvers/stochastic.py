@@ -115,7 +115,8 @@ class AbstractStochastic(AbstractSolver):
                     before, began = int(walk.steps), time.perf_counter()
                     until = min(self.steps, before + portion, saved + self.every if saves else self.steps)
                     walk = jax.block_until_ready(_advance(self, objective, walk, batch, jnp.asarray(until)))
-                    portion = _portion(portion, time.perf_counter() - began)
+                    if objective.sample.blocks is None:  # several processes must take the same portions
+                        portion = _portion(portion, time.perf_counter() - began)
                     shown.update(int(walk.steps) - before)
                     shown.set_postfix(loss=f"{float(walk.trace[max(0, int(walk.steps) - 1)]):.4g}")
                     if saves is not None and int(walk.steps) >= min(saved + self.every, self.steps):

@@ -1,0 +1,127 @@
+"""G applied to features that are spread over devices: the blocks of rows go round in a ring, and none is ever copied.
+
+Each device keeps its own rows and meets those of the others one after the other. Every W is symmetric, so a meeting
+serves both sides: what is due to the visitors travels on with them, and after half a round it is sent home. With P
+devices each computes its own block and (P − 1)/2 others, half of all pairs.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as Spec
+
+from .._types import Array, Tree
+from ..kernels import AbstractRadial
+from ..padding import TILE
+from ..sharded import AXIS, Blocks
+from . import tiles
+from .forms import AbstractFactored, AbstractForm, Features, Full
+
+
+def apply(form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, blocks: Blocks, once: bool) -> Features:
+    """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the observations; the features of the padding must be zero."""
+    if isinstance(form, AbstractFactored):
+        return form.gathered(products(form, kernel, form.sources(phi), blocks, once))
+    return _on_devices(_fields, form, kernel, phi, blocks, once)
+
+
+def products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, blocks: Blocks, once: bool) -> tuple:
+    """W_q S_q for each q."""
+    return _on_devices(_products, form, kernel, sources, blocks, once)
+
+
+def _on_devices(
+    compute: Callable, form: AbstractForm, kernel: AbstractRadial, rows: Tree, blocks: Blocks, once: bool
+) -> Tree:
+    """compute(form, kernel, rows, counts, once) on each device, with its own rows."""
+    arrays, rest = eqx.partition((form, kernel), eqx.is_array)
+    spread = lambda leaf: Spec(AXIS) if leaf.ndim == 2 else Spec()
+    specs = jax.tree.map(spread, arrays[0]), jax.tree.map(lambda _: Spec(), arrays[1])
+
+    def local(arrays: Tree, rows: Tree, counts: Array) -> Tree:
+        form, kernel = eqx.combine(arrays, rest)
+        return compute(form, kernel, rows, counts, once)
+
+    # the derivative is never taken in here, so that there is nothing for check_vma to look after
+    each = jax.shard_map(
+        local, mesh=blocks.mesh, in_specs=(specs, Spec(AXIS), Spec()), out_specs=Spec(AXIS), check_vma=False
+    )
+    return each(arrays, rows, jnp.asarray(blocks.counts))
+
+
+def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, counts: Array, once: bool) -> tuple:
+    """W_q S_q at the rows of this device."""
+
+    def meet(at_i: tuple, at_j: tuple) -> tuple:
+        (points_i, sources_i), (points_j, sources_j) = at_i, at_j
+        weights = form.weights(_tile(kernel, points_i, points_j), points_i, points_j)
+        to_i = tuple(w @ source for w, source in zip(weights, sources_j, strict=True))
+        return to_i, tuple(source.T @ w for w, source in zip(weights, sources_i, strict=True))
+
+    own = tiles.products(form, kernel, sources, counts[lax.axis_index(AXIS)], once)
+    due = tuple(jnp.zeros((source.shape[1], source.shape[0]), source.dtype) for source in sources)
+    own, due = _round(meet, (form.points, sources), own, due, counts, axis=1)
+    return jax.tree.map(lambda a, b: a + b.T, own, due)
+
+
+def _fields(form: Full, kernel: AbstractRadial, phi: Features, counts: Array, once: bool) -> Features:
+    """G φ at the rows of this device, for a form that wants targets and sources of each tile together."""
+
+    def meet(at_i: tuple, at_j: tuple) -> tuple:
+        (points_i, phi_i), (points_j, phi_j) = at_i, at_j
+        tile = _tile(kernel, points_i, points_j)
+        return form.fields(tile, points_i, points_j, phi_j), form.fields(tile.T, points_j, points_i, phi_i)
+
+    own = tiles.fields(form, kernel, phi, counts[lax.axis_index(AXIS)])
+    own, due = _round(meet, (form.points, phi), own, jax.tree.map(jnp.zeros_like, phi), counts, axis=0)
+    return jax.tree.map(jnp.add, own, due)
+
+
+def _round(meet: Callable, mine: Tree, own: Tree, due: Tree, counts: Array, *, axis: int) -> tuple[Tree, Tree]:
+    """Sums over the rows of all other devices: those computed here, and those that others computed for this one."""
+    P, me = counts.shape[0], lax.axis_index(AXIS)
+    half = (P - 1) // 2
+
+    def step(s: Array, state: tuple) -> tuple:
+        visitors, own, due = state
+        visitors, due = _passed_on((visitors, due), 1, P)
+        own, due = _met(meet, mine, visitors, own, due, counts[me], counts[(me - s) % P], axis)
+        return visitors, own, due
+
+    visitors, own, due = lax.fori_loop(1, half + 1, step, (mine, own, due))
+    due = _passed_on(due, -half, P)
+    if P % 2 == 0:  # those opposite meet at both of their places, so that each keeps its own side
+        visitors = _passed_on(visitors, 1, P)
+        own, _ = _met(meet, mine, visitors, own, None, counts[me], counts[(me - P // 2) % P], axis)
+    return own, due
+
+
+def _passed_on(tree: Tree, steps: int, P: int) -> Tree:
+    if steps % P == 0:
+        return tree
+    return jax.tree.map(lambda part: lax.ppermute(part, AXIS, [(i, (i + steps) % P) for i in range(P)]), tree)
+
+
+def _met(
+    meet: Callable, mine: Tree, visitors: Tree, own: Tree, due: Tree, n: Array, m: Array, axis: int
+) -> tuple[Tree, Tree]:
+    """Own rows and visitors, tile by tile: what is due to each side is added, unless `due` is None."""
+    rows = jax.tree.leaves(mine)[0].shape[0]
+    b = rows if rows <= tiles.ROWS else TILE
+    across = jnp.maximum((m + b - 1) // b, 1)
+
+    def body(q: Array, sums: tuple) -> tuple:
+        i, j = q // across * b, q % across * b
+        to_i, to_j = meet(tiles.rows_of(mine, i, b), tiles.rows_of(visitors, j, b))
+        own = tiles.add_rows(sums[0], i, to_i)
+        return own, None if due is None else tiles.add_rows(sums[1], j, to_j, axis=axis)
+
+    return lax.fori_loop(0, (n + b - 1) // b * ((m + b - 1) // b), body, (own, due))
+
+
+def _tile(kernel: AbstractRadial, at_i: Tree, at_j: Tree) -> tiles.Tile:
+    """The kernel's profile on a block of pairs of different points."""
+    return tiles.profile_on(kernel, at_i, at_j, at_i["z"].shape[0])
