@@ -12,6 +12,7 @@ from . import spaces as spaces
 from . import special as special
 from ._version import __version__ as __version__
 from .contrastive import CD as CD
+from .design import design as design
 from .discrepancies import DKSD as DKSD
 from .discrepancies import DSM as DSM
 from .discrepancies import KSD as KSD

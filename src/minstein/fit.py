@@ -18,6 +18,7 @@ from .discrepancies import DKSD, DSM
 from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, AbstractRandom, keyed
 from .discrete import DFD, MPF
 from .discrete_ksd import DiscreteKSD
+from .kernels import Designed
 from .models._family import AbstractFamily
 from .objective import AbstractObjective, objective
 from .params import links, names, to_real, with_theta
@@ -221,8 +222,11 @@ class _Task(NamedTuple):
     def _starts(self, discrepancy: AbstractDiscrepancy) -> Float[Array, "k p"]:
         """The model's own values, and its family's start on the data, unless the model itself is being traced.
 
-        For a discrete model and a loss that is not convex, a fit by MPF, which often is.
+        For a discrete model and a loss that is not convex, a fit by MPF, which often is. A design has an estimate.
         """
+        if isinstance(discrepancy, DKSD) and isinstance(discrepancy.kernel, Designed):
+            rows = to_real(with_theta(self.model, discrepancy.kernel.theta))
+            return rows[None]
         models = [self.model]
         if isinstance(self.model, AbstractFamily) and not is_traced(self.model):
             models.append(self.model.start(self.x))

@@ -15,15 +15,15 @@ from jaxtyping import Float
 
 from .. import errors
 from .._types import Array, Scalar, Tree
-from ..kernels import AbstractRadial, Term
+from ..kernels import AbstractRadial, Span, Term
 from ..sample import Sample
 from . import tiles
-from .forms import AbstractFactored, AbstractForm, Features, Full
+from .forms import AbstractFactored, AbstractForm, Features, Full, Ones
 from .reduce import reduced
 
 
 def apply(
-    form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
+    form: AbstractFactored | Full | Ones, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
 ) -> Features:
     """G φ, linear in φ for every transformation of JAX: its derivative and its transpose are G again.
 
@@ -85,7 +85,7 @@ def _is_zero(leaf: object) -> bool:
     return isinstance(leaf, SymbolicZero)
 
 
-def pair_sum(terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal: Any) -> Scalar:
+def pair_sum(terms: tuple[Term | Span, ...], sample: Sample, phi: Features, *, diagonal: Any) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
     for term in terms:
@@ -104,7 +104,7 @@ class Fields(NamedTuple):
 
 
 def pair_fields(
-    terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False, once: bool = False
+    terms: tuple[Term | Span, ...], sample: Sample, phis: Features, *, still: bool = False, once: bool = False
 ) -> Fields:
     """G applied to a batch of features, leading axis a, in one pass over the pairs.
 
@@ -137,7 +137,7 @@ class Products(NamedTuple):
     on: Float[Array, "q q"]
 
 
-def pair_products(terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False) -> Products:
+def pair_products(terms: tuple[Term | Span, ...], sample: Sample, phis: Features, *, still: bool = False) -> Products:
     """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
     return products(phis, pair_fields(terms, sample, phis, still=still))
 
