@@ -1,4 +1,5 @@
-"""`design`: the discrepancy for a model and a sample, after what is wanted of the estimate: efficiency or robustness."""
+"""`design`: a discrepancy for a model and a sample, after what is wanted of the estimate: efficiency or
+robustness."""
 
 from typing import Any
 
@@ -10,7 +11,7 @@ from jaxtyping import Float
 
 from . import errors
 from ._types import Array, LogDensity, Scalar, Theta, is_traced
-from .default import robust_discrepancy, standardised_ksd
+from .default import robust_discrepancy
 from .discrepancies import DKSD
 from .fit import fit
 from .kernels import Designed, FiniteRank, Scaled
@@ -20,9 +21,8 @@ from .objective import objective
 from .operator import score
 from .params import from_real, names, theta, to_real, unwrap, with_theta
 from .sample import Sample, read, run
-from .score_regression import Basis, Learned, basis_on, learn
+from .score_regression import Learned, basis_on, features_at, learn, pilot_discrepancy
 from .spaces import space_of
-from .stein_class import support_of
 
 ROUNDS = 6
 """Rounds of learning the fields again."""
@@ -37,26 +37,25 @@ REST = 0.05
 """The most information that the pilot's kernel may add to that of the fields, in any direction."""
 
 
-def design(
-    model: LogDensity, x: Any, goal: str = "efficient", *, support: tuple[Any, Any] | None = None
-) -> DKSD:
+def design(model: LogDensity, x: Any, goal: str = "efficient", *, support: tuple[Any, Any] | None = None) -> DKSD:
     """The discrepancy for this model and this sample, for `ms.fit` and wherever a discrepancy is wanted.
 
-    For `goal="efficient"` the kernel is K = Σ_j f_j f_jᵀ + ηk with fields f_j for which S[f_j] is nearly the Fisher score,
-    so that the estimate is nearly as efficient as that of maximum likelihood. They are found by least squares of
-    ∂_θ log p on Stein features at a pilot fit by KSD, whose intercept stands for the unknown normaliser, and learned again
-    along a few steps of Fisher scoring. Three checks decide whether the design is used; else the discrepancy is that of
-    the pilot, and says why: `discrepancy.kernel.checks`.
+    For `goal="efficient"` the kernel is K = Σ_j f_j f_jᵀ + ηk with fields f_j for which S[f_j] is nearly the Fisher
+    score, so that the estimate is nearly as efficient as that of maximum likelihood. They are found by least squares of
+    ∂_θ log p on Stein features at a pilot fit by KSD, whose intercept stands for the unknown normaliser, and learned
+    again along a few steps of Fisher scoring. Three checks decide whether the design is used; else the discrepancy is
+    that of the pilot, and says why: `discrepancy.kernel.checks`.
 
-    For `goal="robust"` the diffusion is exp(−r²/2a²), r the distance from the median in robust units, held there; where the
-    score of the model falls off by itself there is no need of it, and it is left out. An efficient design is not robust.
+    For `goal="robust"` the diffusion is exp(−r²/2a²), r the distance from the median in robust units, held there; where
+    the score of the model falls off by itself there is no need of it, and it is left out. An efficient design is not
+    robust.
 
     Args:
         model: log p_θ(x) up to a constant, a start for the pilot fit.
         x: the sample, of shape (n, d) or (n,).
         goal: "efficient" or "robust".
-        support: (low, high), numbers or shape (d,), infinite where there is no edge, for models on a half-line or a box;
-            None means that edges are looked for, unless JAX is transforming the call.
+        support: (low, high), numbers or shape (d,), infinite where there is no edge, for models on a half-line or a
+            box; None means that edges are looked for, unless JAX is transforming the call.
 
     >>> x = np.linspace(-1.5, 1.5, 100) + 0.3 * np.sin(np.arange(100.0))
     >>> quartic = ms.models.ExponentialFamily(lambda x: jnp.array([x[0], x[0] ** 2]), [0.0, 0.0], lambda x: -x[0] ** 4)
@@ -130,13 +129,6 @@ def _far_scores(distances: Array, model: LogDensity, sample: Sample) -> Float[Ar
     return jax.vmap(lambda r: jax.vmap(lambda ray: size(sample.centre + r * ray))(rays))(jnp.asarray(distances))
 
 
-def pilot_discrepancy(model: LogDensity, x: Float[Array, "n d"], support: tuple[Any, Any] | None) -> DKSD:
-    """KSD on standardised data; with a diffusion that vanishes at the edges of the support, where it has any."""
-    if support is None and not is_traced((model, x)):
-        support = support_of(model, x)
-    return standardised_ksd(x, support)
-
-
 def _learned(tree: tuple, model: LogDensity, sample: Sample) -> tuple[Array, Scalar, Theta, Theta, Scalar, Array]:
     """Fields, the share of the pilot's kernel, the estimate, and what the design is judged by."""
     pilot, basis, start, cov = tree
@@ -146,16 +138,15 @@ def _learned(tree: tuple, model: LogDensity, sample: Sample) -> tuple[Array, Sca
     length = lambda step: jnp.sqrt(step @ precision @ step)
 
     def scored(_: Any, eta: Theta) -> Theta:
-        found = learn(pilot, basis, model, sample, eta)
+        found = learn(features_at(pilot, basis, model, sample, eta))
         step = jnp.linalg.solve(found.cov, found.mean)
         return eta + step * jnp.minimum(1, STEP / length(step))
 
     eta = jax.lax.fori_loop(0, ROUNDS, scored, eta0)
-    found = learn(pilot, basis, model, sample, eta)
+    found = learn(features_at(pilot, basis, model, sample, eta))
     root = jnp.linalg.cholesky(found.cov)
-    whitened = solve_triangular(root, found.coefficients.reshape(-1, eta.size).T, lower=True).T
     return (
-        whitened.reshape(found.coefficients.shape),
+        basis.spread(solve_triangular(root, found.coefficients.T, lower=True).T),
         _share(pilot, model, sample, eta, found),
         theta(from_real(model, eta)),
         found.r_squared,

@@ -23,7 +23,8 @@ from .models._family import AbstractFamily
 from .objective import AbstractObjective, objective
 from .params import links, names, to_real, with_theta
 from .result import Fit
-from .sample import Sample, at_boundary, precision, read
+from .sample import Sample, at_boundary, precision, read, run
+from .score_regression import Features, basis_on, features_at, learn, pilot_discrepancy
 from .search import MANY, Outcome, searched
 from .solvers import (
     LBFGS,
@@ -76,7 +77,7 @@ def fit(
     x = read(x, space_of(model))
     if not names(model):
         raise errors.no_parameters()
-    discrepancy = default_discrepancy(model, x) if discrepancy is None else discrepancy
+    chosen, discrepancy = discrepancy, default_discrepancy(model, x) if discrepancy is None else discrepancy
     ready = discrepancy.ready(model, x)
     solver = _chosen(discrepancy, model, x) if solver is None else solver
     if isinstance(discrepancy, AbstractRandom) and not isinstance(solver, AbstractStochastic):
@@ -89,7 +90,8 @@ def fit(
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
-    return _checked(_with_boundary(result, model, x), x, throw)
+    result = _with_boundary(result, model, x)
+    return _checked(_with_hint(result, x) if chosen is None else result, x, throw)
 
 
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
@@ -136,6 +138,30 @@ def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Array
     """What is to be said about the Stein identity at the edges of the support; nothing where it holds."""
     found = stein_class(discrepancy, model, x) if isinstance(discrepancy, DKSD | DSM) else None
     return "" if found is None or found.holds else found.message
+
+
+def _with_hint(result: Fit, x: Array) -> Fit:
+    """Note where a design would have much smaller standard errors."""
+    if is_traced(result) or not result.converged or result.cov is None or isinstance(result.discrepancy, MPF):
+        return result
+    if len(x) < _ENOUGH or len(result.names) > _FEW or not np.isfinite(result.cov).all():
+        return result
+    pilot = pilot_discrepancy(result.model, x, None)
+    found = learn(run(_features, (pilot, basis_on(x)), result.model, x))
+    cut = 1 - found.standard_errors(len(x)) / np.array(list(result.bse.values()))
+    if not (found.r_squared.min() > _SURE and cut.max() > _WORTH):
+        return result
+    text = errors.design_would_help(result.names[int(cut.argmax())], float(cut.max()))
+    return dataclasses.replace(result, notes=(*result.notes, text))
+
+
+def _features(tree: tuple, model: LogDensity, sample: Sample) -> Features:
+    pilot, basis = tree
+    return features_at(pilot, basis, model, sample, to_real(model))
+
+
+_ENOUGH, _FEW, _SURE, _WORTH = 200, 20, 0.9, 0.2
+"""When a design is recommended: observations, parameters, leave-one-out R², and the share by which an error is cut."""
 
 
 def _checked(result: Fit, x: Array, throw: bool) -> Fit:

@@ -1,27 +1,27 @@
 """The Fisher score regressed on Stein features: the fields under which a Stein estimator is efficient.
 
-Differentiating E S[f] = 0 in θ gives E ∂_j S[f] = −Cov(S[f], ∂_j log p). Hence the estimating functions S[f_j] are as good
-as the Fisher score where they span it, and least squares of ∂_j log p on S[f_l] finds the best combination of given fields.
-The unknown derivative of the normaliser is the intercept.
+Differentiating E S[f] = 0 in θ gives E ∂_j S[f] = −Cov(S[f], ∂_j log p). Hence the estimating functions S[f_j] are as
+good as the Fisher score where they span it, and least squares of ∂_j log p on S[f_l] finds the best combination of
+given fields. The unknown derivative of the normaliser is the intercept.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import cho_solve, solve_triangular
 from jaxtyping import Float
 
-from ._types import Array, LogDensity, Point, Theta, namespace
-from .default import median_distance
+from ._types import Array, LogDensity, Point, Theta, is_traced, namespace
+from .default import median_distance, standardised_ksd
 from .discrepancies import DKSD
 from .kernels import IMQ
 from .models._family import median_and_mad
 from .pairs.reduce import stein_features
 from .params import from_real, theta, unwrap
 from .sample import Sample
+from .stein_class import support_of
 
 SHARE = 5
 """There are at most n over this many fields."""
@@ -33,6 +33,13 @@ _WIDTH = 2.0
 """The width of a bump, in median distances."""
 
 _RIDGE = 1e-6
+
+
+def pilot_discrepancy(model: LogDensity, x: Float[Array, "n d"], support: tuple[Any, Any] | None) -> DKSD:
+    """KSD on standardised data; with a diffusion that vanishes at the edges of the support, where it has any."""
+    if support is None and not is_traced((model, x)):
+        support = support_of(model, x)
+    return standardised_ksd(x, support)
 
 
 class Basis(eqx.Module):
@@ -53,12 +60,17 @@ class Basis(eqx.Module):
         return jnp.concatenate([jnp.ones(1, u.dtype), u, jax.vmap(height)(jnp.asarray(self.bumps))])
 
     @property
-    def fields(self) -> tuple[np.ndarray, np.ndarray]:
+    def fields(self) -> tuple[np.ndarray, ...]:
         """The function a and the direction i of each field ψ_a e_i."""
         d = self.centre.shape[0]
         linear = np.ones((d, d), bool) if self.full else np.eye(d, dtype=bool)
         rest = np.ones((self.bumps.shape[0], d), bool)
         return np.nonzero(np.concatenate([np.ones((1, d), bool), linear, rest]))
+
+    def spread(self, coefficients: Float[Array, "F p"]) -> Float[Array, "B d p"]:
+        """Coefficients of the fields by function and direction."""
+        shape = (1 + self.centre.shape[0] + self.bumps.shape[0], self.centre.shape[0], coefficients.shape[1])
+        return jnp.zeros(shape, coefficients.dtype).at[self.fields].set(coefficients)
 
 
 def basis_on(x: Float[Array, "n d"]) -> Basis:
@@ -77,79 +89,91 @@ def basis_on(x: Float[Array, "n d"]) -> Basis:
     return Basis(centre, scale, bumps, xp.asarray(_WIDTH * median_distance(u)), full)
 
 
-class Learned(NamedTuple):
-    """The regression at one η; θ-coordinates are those of `params.theta`, the others those of `params.to_real`.
+class Features(NamedTuple):
+    """What the regression needs of a model at η, a row for each observation and zero in padding.
 
     Attributes:
-        coefficients: α of the fields f_j = Σ_a ψ_a α_a·j.
-        r_squared: leaving one out, of each coordinate of θ.
-        scores: S[f_j] at each observation, zero in padding.
-        mean: of the scores.
-        cov: their covariance: the Fisher information that they carry.
-        slope: the mean of ∂S[f_j], with the fields held.
+        stein: S[f_l] for each field of the basis.
+        scores: ∂_η log p, without the normaliser.
+        drift: the mean of ∂_η S[f_l].
         jacobian: ∂θ/∂η.
+        real: one for observations, zero for padding.
     """
 
-    coefficients: Float[Array, "B d p"]
-    r_squared: Float[Array, " p"]
+    stein: Float[Array, "N F"]
     scores: Float[Array, "N p"]
-    mean: Float[Array, " p"]
-    cov: Float[Array, "p p"]
-    slope: Float[Array, "p p"]
+    drift: Float[Array, "F p"]
     jacobian: Float[Array, "p p"]
-
-    def standard_errors(self, n: Array) -> Float[Array, " p"]:
-        """Those of θ when estimated by S[f_j] = 0, from the sandwich."""
-        influence = self.jacobian @ jnp.linalg.inv(self.slope)
-        return jnp.sqrt(jnp.diagonal(influence @ self.cov @ influence.T) / n)
+    real: Float[Array, " N"]
 
 
-def learn(discrepancy: DKSD, basis: Basis, model: LogDensity, sample: Sample, eta: Theta) -> Learned:
-    """Least squares of ∂_η log p on the Stein features of the discrepancy's diffusion, at η."""
+def features_at(discrepancy: DKSD, basis: Basis, model: LogDensity, sample: Sample, eta: Theta) -> Features:
+    """Stein features for the diffusion of a discrepancy, and Fisher scores, at η."""
     at = lambda eta: unwrap(from_real(model, eta))
     functions, directions = basis.fields
-    n, p = sample.size, eta.size
 
     def stein(eta: Theta) -> Float[Array, "N F"]:
         phi = discrepancy.features(at(eta), sample)
         return stein_features(basis, sample.x, phi)[:, functions, directions]
 
-    A, y = stein(eta), jax.vmap(lambda x: jax.grad(lambda eta: at(eta)(x))(eta))(sample.x)
-    regression = _least_squares(sample, A, y)
+    scores = jax.vmap(lambda x: jax.grad(lambda eta: at(eta)(x))(eta))(sample.x)
+    drift = jax.jacfwd(lambda eta: jnp.sum(stein(eta), 0) / sample.size)(eta)
     jacobian = jax.jacfwd(lambda eta: theta(from_real(model, eta)))(eta)
-    total = sample.zero_padding(y - jnp.sum(sample.zero_padding(y), 0) / n) * n / (n - 1)
-    in_theta = lambda rows: jnp.sum(jnp.linalg.solve(jacobian.T, rows.T) ** 2, 1)
-    scores = sample.zero_padding(A @ regression.coefficients)
-    mean = jnp.sum(scores, 0) / n
-    centred = sample.zero_padding(scores - mean)
-    slope = jax.jacfwd(lambda eta: jnp.sum(sample.zero_padding(stein(eta) @ regression.coefficients), 0) / n)(eta)
-    shape = (1 + basis.centre.shape[0] + basis.bumps.shape[0], basis.centre.shape[0], p)
+    return Features(stein(eta), sample.zero_padding(scores), drift, jacobian, sample.real.astype(sample.x.dtype))
+
+
+class Learned(NamedTuple):
+    """The regression of scores on Stein features; θ-coordinates are those of `params.theta`, the others of `to_real`.
+
+    Attributes:
+        coefficients: α of S[f_j] = Σ_l S[f_l] α_lj.
+        r_squared: leaving one out, of each coordinate of θ.
+        fitted: S[f_j] less its mean, a row for each observation.
+        mean: of S[f_j].
+        cov: its covariance: the Fisher information that the fields carry.
+        slope: the mean of ∂S[f_j], with the fields held.
+        jacobian: ∂θ/∂η.
+    """
+
+    coefficients: Float[Array, "F p"]
+    r_squared: Float[Array, " p"]
+    fitted: Float[Array, "N p"]
+    mean: Float[Array, " p"]
+    cov: Float[Array, "p p"]
+    slope: Float[Array, "p p"]
+    jacobian: Float[Array, "p p"]
+
+    def standard_errors(self, n: Any) -> Float[Array, " p"]:
+        """Those of θ when estimated by S[f_j] = 0, from the sandwich."""
+        xp = namespace(self.cov)
+        influence = self.jacobian @ xp.linalg.inv(self.slope)
+        return xp.sqrt(xp.diagonal(influence @ self.cov @ influence.T) / n)
+
+
+def learn(features: Features) -> Learned:
+    """Least squares with an intercept, for the derivative of log Z, and a ridge on features of unit variance."""
+    A, y, drift, jacobian, real = features
+    xp, n = namespace(A), real.sum()
+    means = lambda rows: rows.sum(0) / n
+    centred = lambda rows: (rows - means(rows)) * real[:, None]
+    X, y = centred(A), centred(y)
+    unit = xp.sqrt(means(X**2))
+    unit = xp.where(unit > 0, unit, 1)
+    X = X / unit
+    ridge = max(_RIDGE, 10 * float(xp.finfo(X.dtype).eps))
+    gram = X.T @ X / n + ridge * xp.eye(X.shape[1], dtype=X.dtype)
+    solved = xp.linalg.solve(gram, xp.concatenate([X.T @ y, X.T], 1)) / n
+    alpha, leverage = solved[:, : y.shape[1]], 1 / n + (solved[:, y.shape[1] :].T * X).sum(1)
+    left_out = (y - X @ alpha) / (1 - leverage)[:, None]
+    squares = lambda rows: (xp.linalg.solve(jacobian.T, rows.T) ** 2).sum(1)
+    alpha = alpha / unit[:, None]
+    fitted = centred(A @ alpha)
     return Learned(
-        jnp.zeros(shape, A.dtype).at[functions, directions].set(regression.coefficients),
-        1 - in_theta(regression.left_out) / in_theta(total),
-        scores,
-        mean,
-        centred.T @ centred / n,
-        slope,
+        alpha,
+        1 - squares(left_out) / squares(y * n / (n - 1)),
+        fitted,
+        means(A) @ alpha,
+        fitted.T @ fitted / n,
+        alpha.T @ drift,
         jacobian,
     )
-
-
-class _Regression(NamedTuple):
-    coefficients: Float[Array, "F p"]
-    left_out: Float[Array, "N p"]
-
-
-def _least_squares(sample: Sample, A: Float[Array, "N F"], y: Float[Array, "N p"]) -> _Regression:
-    """Coefficients with an intercept, and the residual of each observation predicted from the others."""
-    n = sample.size
-    centred = lambda rows: sample.zero_padding(rows - jnp.sum(sample.zero_padding(rows), 0) / n)
-    X, y = centred(A), centred(y)
-    unit = jnp.sqrt(jnp.sum(X**2, 0) / n)
-    unit = jnp.where(unit > 0, unit, 1)
-    X = X / unit
-    ridge = max(_RIDGE, 10 * float(jnp.finfo(X.dtype).eps))
-    factor = jnp.linalg.cholesky(X.T @ X / n + ridge * jnp.eye(X.shape[1], dtype=X.dtype))
-    coefficients = cho_solve((factor, True), X.T @ y / n)
-    leverage = 1 / n + jnp.sum(solve_triangular(factor, X.T, lower=True) ** 2, 0) / n
-    return _Regression(coefficients / unit[:, None], (y - X @ coefficients) / (1 - leverage)[:, None])

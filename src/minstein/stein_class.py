@@ -128,8 +128,6 @@ _DEEP = 1e3
 """Where log p falls by more than this towards its end, that is no edge: numbers end there."""
 
 
-
-
 class _Rays(NamedTuple):
     """Rays from `starts` along `steps`, each a multiple of a unit vector."""
 

@@ -212,8 +212,9 @@ class Diagonal(AbstractKernel):
 
 def _radial_terms(kernel: AbstractKernel) -> tuple[Term, ...] | None:
     """The terms of a kernel, or None where one of them is not radial."""
-    parts = kernel.terms()
-    return None if parts is None or not all(isinstance(part, Term) for part in parts) else parts  # pyright: ignore
+    parts = kernel.terms() or ()
+    radial = tuple(part for part in parts if isinstance(part, Term))
+    return radial if parts and len(radial) == len(parts) else None
 
 
 def _each(kernel: AbstractKernel, **changes: Callable) -> tuple[Term, ...] | None:

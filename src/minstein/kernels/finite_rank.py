@@ -17,7 +17,8 @@ from ._kernel import AbstractKernel, Span, Term
 class FiniteRank(AbstractKernel):
     """K(x, y) = Σ_j f_j(x) f_j(y)ᵀ with the fields f_j(x) = Σ_a ψ_a(x) α_a·j.
 
-    A pair sum of it is a square of sums over points. By itself it sees only what its few fields see: add another kernel.
+    A pair sum of it is a square of sums over points. By itself it sees only what its few fields see: add another
+    kernel.
 
     Args:
         functions: ψ, a function of one point with values of shape (B,).
@@ -90,8 +91,8 @@ class Checks(eqx.Module):
             )
         if not float(self.distance) < FARTHEST:
             return (
-                f"the designed estimate is {float(self.distance):.1f} standard errors of the pilot from it, and must be "
-                f"within {FARTHEST:g}"
+                f"the designed estimate is {float(self.distance):.1f} standard errors of the pilot from it, and must "
+                f"be within {FARTHEST:g}"
             )
         low, high = (float(value) for value in self.identity)
         return (

@@ -41,10 +41,7 @@ def reduced(term: Term | Span, sample: Sample, phi: Features) -> tuple[AbstractF
 def stein_features(functions: Callable, x: Float[Array, "n d"], phi: Features) -> Float[Array, "n B d"]:
     """S[ψ_a e_i] = ψ_a t_i + (mᵀ∇ψ_a)_i at each point, for scalar functions ψ and features φ = (t, m)."""
     psi, slopes = jax.vmap(functions)(x), jax.vmap(jax.jacfwd(functions))(x)
-    if phi.m.ndim == 3:
-        along = jnp.einsum("nki,nak->nai", phi.m, slopes)
-    else:
-        along = phi.m.reshape(len(x), 1, -1) * slopes
+    along = jnp.einsum("nki,nak->nai", phi.m, slopes) if phi.m.ndim == 3 else phi.m.reshape(len(x), 1, -1) * slopes
     return psi[:, :, None] * phi.t[:, None, :] + along
 
 
