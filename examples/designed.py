@@ -6,8 +6,11 @@ against the Cramér–Rao bound and how often 95 % intervals cover; writes them 
 out/designed.png. The whole study takes an hour on one core: `python examples/designed.py --replications 1000`.
 """
 
+import argparse
+import csv
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,6 +19,7 @@ import jax.numpy as jnp
 import matplotlib
 
 matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 import numpy as np
 
 import minstein as ms
@@ -253,8 +257,11 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
+OUT = Path("out")
+
+
 def main(
-    out: Path = Path("out"), replications: int = 400, sizes: tuple[int, ...] = (300, 1000), only: str | None = None
+    out: Path = OUT, replications: int = 400, sizes: tuple[int, ...] = (300, 1000), only: str | None = None
 ) -> Path:
     out.mkdir(exist_ok=True, parents=True)
     rows: list[dict[str, Any]] = []
@@ -277,7 +284,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1000])
-    parser.add_argument("--out", type=Path, default=Path("out"))
+    parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--only")
     given = parser.parse_args()
     main(given.out, given.replications, tuple(given.sizes), given.only)

@@ -23,6 +23,7 @@ from .discrete import PseudoLikelihood as PseudoLikelihood
 from .discrete_ksd import DiscreteKSD as DiscreteKSD
 from .divergence import Hutchinson as Hutchinson
 from .divergence import Sliced as Sliced
+from .efficiency import compare as compare
 from .efficiency import efficiency as efficiency
 from .errors import BoundaryWarning as BoundaryWarning
 from .errors import NotConverged as NotConverged

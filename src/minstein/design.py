@@ -56,12 +56,6 @@ def design(model: LogDensity, x: Any, goal: str = "efficient", *, support: tuple
         goal: "efficient" or "robust".
         support: (low, high), numbers or shape (d,), infinite where there is no edge, for models on a half-line or a
             box; None means that edges are looked for, unless JAX is transforming the call.
-
-    >>> x = np.linspace(-1.5, 1.5, 100) + 0.3 * np.sin(np.arange(100.0))
-    >>> quartic = ms.models.ExponentialFamily(lambda x: jnp.array([x[0], x[0] ** 2]), [0.0, 0.0], lambda x: -x[0] ** 4)
-    >>> discrepancy = ms.design(quartic, x)
-    >>> discrepancy.kernel.checks.accepted
-    True
     """
     x = read(x, space_of(model))
     if space_of(model).discrete:

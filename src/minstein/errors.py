@@ -319,7 +319,7 @@ def no_pilot(fit: Any) -> NotConverged:
 def design_would_help(parameter: str, cut: float) -> str:
     return (
         f"An efficient design would cut the standard error of {parameter} by an estimated {100 * cut:.0f} %, if the "
-        "model is true: ms.fit(model, x, ms.design(model, x)). It is less robust against outliers."
+        "model is true: ms.design(model, x), or --goal efficient. It is less robust against outliers."
     )
 
 

@@ -12,7 +12,6 @@ from .library import resolve
 from .presenting import Done, show
 from .problem import unknown
 from .request import Request
-from .spec import Choice
 from .writing import write
 
 CONVERGED, NOT_CONVERGED = 0, 1
@@ -61,7 +60,8 @@ def _fitted(request: Request, table: data.Data) -> Done:
     import minstein as ms
 
     start, about_model = model_of.build(request.model, request.values, table.x)
-    loss, about_loss = discrepancy.build(request.wish, table.x, start, isinstance(request.model, Choice))
+    with screen.stage("Designing", quiet=request.quiet or request.wish.goal is None):
+        loss, about_loss = discrepancy.build(request.wish, table.x, start)
     notes = (*_about(table), *about_model, *about_loss)
     progress = False if request.quiet else None
     with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
@@ -75,7 +75,11 @@ def _fitted(request: Request, table: data.Data) -> Done:
         with screen.stage(f"Fitting {request.bootstrap} resampled data sets", quiet=request.quiet):
             key = jax.random.key(request.seed)
             found = ms.bootstrap(fit, table.x, key, replications=request.bootstrap, progress=progress)
-    return Done(fit, table, found, request.alpha, request.seed, request.quiet)
+    comparison = None
+    if request.wish.goal is not None and fit.converged and (request.report or request.out):
+        with screen.stage("Comparing discrepancies", quiet=request.quiet):
+            comparison = ms.compare(start, table.x)
+    return Done(fit, table, found, request.alpha, request.seed, request.quiet, comparison)
 
 
 def _key(request: Request) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import errors
+from ..efficiency import Comparison
 from ..influence import dfbeta
 from ..resampling import Bootstrap
 from ..result import Fit
@@ -30,6 +31,7 @@ class Evidence(NamedTuple):
         robustness: how the estimate behaves under outliers, or None.
         refused: why there are no shifts and no robustness.
         bootstrap: estimates from resampled data, or None.
+        comparison: efficiency and robustness of this and other discrepancies, or None.
     """
 
     fit: Fit
@@ -40,6 +42,7 @@ class Evidence(NamedTuple):
     robustness: Robustness | None
     refused: str
     bootstrap: Bootstrap | None
+    comparison: Comparison | None = None
 
     @property
     def has_errors(self) -> bool:
