@@ -31,4 +31,5 @@ CASES = {
     "fit": Case("fitting"),
     "inference": Case("inference"),
     "discrete": Case("discrete"),
+    "design": Case("design"),
 }

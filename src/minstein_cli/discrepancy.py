@@ -190,7 +190,7 @@ def _designed(goal: str, x: Any, model: Any) -> tuple[Any, tuple[str, ...]]:
     )
     if "redescends" in repr(found):
         weights = "no weights, as the score of the model falls off by itself"
-    return found, (f"Design for robustness: DKSD as a V-statistic with {weights}. Kernel: {found.kernel!r}.",)
+    return found, (f"Design for robustness: DKSD as a V-statistic with {weights}.",)
 
 
 def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any) -> tuple[Any, Any]:
