@@ -32,4 +32,5 @@ CASES = {
     "fit": Case("fitting"),
     "inference": Case("inference"),
     "discrete": Case("discrete"),
+    "design": Case("design"),
 }

@@ -12,6 +12,7 @@ from . import spaces as spaces
 from . import special as special
 from ._version import __version__ as __version__
 from .contrastive import CD as CD
+from .design import design as design
 from .discrepancies import DKSD as DKSD
 from .discrepancies import DSM as DSM
 from .discrepancies import KSD as KSD
@@ -22,6 +23,8 @@ from .discrete import PseudoLikelihood as PseudoLikelihood
 from .discrete_ksd import DiscreteKSD as DiscreteKSD
 from .divergence import Hutchinson as Hutchinson
 from .divergence import Sliced as Sliced
+from .efficiency import compare as compare
+from .efficiency import efficiency as efficiency
 from .errors import BoundaryWarning as BoundaryWarning
 from .errors import NotConverged as NotConverged
 from .errors import PrecisionWarning as PrecisionWarning

@@ -1,11 +1,13 @@
 """The discrepancy that `fit` uses when none is given, and its robust counterpart."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Float
 from scipy.special import chdtri
 
 from ._types import Array, LogDensity, namespace
-from .diffusions import redescending
+from .diffusions import Within, bounded, redescending
 from .discrepancies import DKSD
 from .discrepancy import AbstractDiscrepancy
 from .discrete import MPF
@@ -23,17 +25,19 @@ def default_discrepancy(model: LogDensity, x: Data) -> AbstractDiscrepancy:
     return MPF() if space_of(model).discrete else standardised_ksd(x)
 
 
-def standardised_ksd(x: Data) -> DKSD:
+def standardised_ksd(x: Data, support: tuple[Any, Any] | None = None) -> DKSD:
     """KSD as a V-statistic on robustly standardised data, with an IMQ kernel whose c is their median distance.
 
     Coordinates are measured in units s of their scaled median absolute deviation, so that units of measurement do not
-    matter: a kernel of (x − y)/s, and the diffusion diag(s), which turns ∇log p into the score of x/s.
+    matter: a kernel of (x − y)/s, and the diffusion diag(s), which turns ∇log p into the score of x/s. In coordinates
+    with an edge the diffusion vanishes there instead.
     """
     _, s = median_and_mad(x)
-    return DKSD(_standardised(x, s, 1.0), s, unbiased=False)
+    m = s if support is None else Within(bounded(*support), s)
+    return DKSD(_standardised(x, s, 1.0), m, unbiased=False)
 
 
-def robust_discrepancy(x: Data, *, a: float = 2.5, widening: float = 4.0) -> DKSD:
+def robust_discrepancy(x: Data, *, a: Any = 2.5, widening: float = 4.0) -> DKSD:
     """DKSD as a V-statistic that gives no weight to observations far from the median.
 
     The diffusion is exp(−r²/2a²) with r the distance from the median in units s of the scaled median absolute
@@ -41,7 +45,7 @@ def robust_discrepancy(x: Data, *, a: float = 2.5, widening: float = 4.0) -> DKS
 
     Args:
         x: the sample, of shape (n, d).
-        a: smaller is more robust, larger more efficient.
+        a: smaller is more robust, larger more efficient; infinite for no weights at all.
         widening: the kernel's c in median distances. 4 makes estimates of location and scale together nearly efficient;
             take 1 where the scale is fitted alone, or a shape, whose estimates a wide kernel ruins.
     """
@@ -53,10 +57,10 @@ def robust_discrepancy(x: Data, *, a: float = 2.5, widening: float = 4.0) -> DKS
 def _standardised(x: Data, s: Float[Array, " d"], widening: float) -> Elliptical:
     """An IMQ kernel of (x − y)/s, its c so many median distances."""
     rows = x[np.linspace(0, len(x) - 1, min(len(x), _MOST)).astype(int)]
-    return Elliptical(namespace(x).diag(1 / s), IMQ(widening * _median_distance(rows / s)))
+    return Elliptical(namespace(x).diag(1 / s), IMQ(widening * median_distance(rows / s)))
 
 
-def _median_distance(rows: Float[Array, "n d"]) -> Array:
+def median_distance(rows: Float[Array, "n d"]) -> Array:
     """The median of the distances that are not zero, or 1 where there are none."""
     xp = namespace(rows)
     i, j = np.triu_indices(len(rows), 1)

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from ._text import as_call
+from ._text import as_call, value_text
 from ._types import Field, LogDensity, MatrixField, Point, is_traced
 from .params import as_float, as_function, constant, unwrap
 from .special import norm_power
@@ -74,6 +74,8 @@ class Redescending(eqx.Module):
     scale: Any = eqx.field(converter=as_float)
 
     def __repr__(self) -> str:
+        if not is_traced(self.a) and np.isinf(self.a):
+            return f"Constant(value={value_text(self.scale)}), as the score redescends by itself"
         return as_call(self)
 
     def __call__(self, x: Point) -> Field:
@@ -91,11 +93,25 @@ class Bounded(eqx.Module):
         return as_call(self)
 
     def __call__(self, x: Point) -> Field:
-        below, above = x - self.low, self.high - x
-        width = self.high - jnp.asarray(self.low)
-        both = below * above / jnp.where(jnp.isfinite(width), width, 1)
-        one = jnp.where(jnp.isfinite(below), below, jnp.where(jnp.isfinite(above), above, 1))
-        return jnp.where(jnp.isfinite(width), both, one)
+        has_low, has_high = jnp.isfinite(self.low), jnp.isfinite(self.high)
+        low, high = jnp.where(has_low, self.low, 0), jnp.where(has_high, self.high, 1)
+        below, above = x - low, high - x
+        both = below * above / jnp.where(has_low & has_high, high - low, 1)
+        return jnp.where(has_low & has_high, both, jnp.where(has_low, below, jnp.where(has_high, above, 1)))
+
+
+class Within(eqx.Module):
+    """The field of `bounded` in coordinates with an edge, and a scale s in the others."""
+
+    edges: Bounded
+    scale: Any = eqx.field(converter=as_float)
+
+    def __repr__(self) -> str:
+        return as_call(self)
+
+    def __call__(self, x: Point) -> Field:
+        has_edge = jnp.isfinite(self.edges.low) | jnp.isfinite(self.edges.high)
+        return jnp.where(has_edge, self.edges(x), self.scale)
 
 
 class OfModel(AbstractDiffusion):

@@ -14,7 +14,7 @@ from .diagnose import explain
 from .diffusions import AbstractDiffusion, OfModel, as_diffusion
 from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, check_together
 from .divergence import AbstractDivergence, Exact
-from .kernels import AbstractKernel, Term, as_kernel
+from .kernels import AbstractKernel, Span, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
 from .pairs import autodiff, pair_fields, pair_products, pair_sum
 from .pairs.backends import BACKENDS, chosen, prepared
@@ -123,7 +123,7 @@ class DKSD(AbstractPairwise):
     def is_quadratic(self, model, d):
         return is_affine(self.diffusion, model, d)
 
-    def terms(self) -> tuple[Term, ...] | None:
+    def terms(self) -> tuple[Term | Span, ...] | None:
         return self.kernel.terms()
 
     @property

@@ -403,6 +403,13 @@ def no_pilot(fit: Any) -> NotConverged:
     )
 
 
+def design_would_help(parameter: str, cut: float) -> str:
+    return (
+        f"An efficient design would cut the standard error of {parameter} by an estimated {100 * cut:.0f} %, if the "
+        "model is true: ms.design(model, x), or --goal efficient. It is less robust against outliers."
+    )
+
+
 def no_fixed_point(fit: Any, rounds: int) -> NotConverged:
     return NotConverged(
         f"The diffusion was held again at each fit, but the fits still moved after {rounds} rounds. "

@@ -18,13 +18,15 @@ from .discrepancies import DKSD, DSM
 from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, AbstractRandom, keyed
 from .discrete import DFD, MPF
 from .discrete_ksd import DiscreteKSD
+from .kernels import Designed
 from .models._family import AbstractFamily
 from .objective import AbstractObjective, objective
 from .params import links, names, to_real, with_theta
 from .result import Fit
-from .sample import Sample, at_boundary, precision, read
+from .sample import Sample, at_boundary, precision, read, run
+from .score_regression import Features, basis_on, features_at, learn, pilot_discrepancy
 from .search import MANY, Outcome, searched
-from .sharded import Data
+from .sharded import Data, Sharded
 from .solvers import (
     LBFGS,
     SGD,
@@ -77,7 +79,7 @@ def fit(
     x = read(x, space_of(model))
     if not names(model):
         raise errors.no_parameters()
-    discrepancy = default_discrepancy(model, x) if discrepancy is None else discrepancy
+    chosen, discrepancy = discrepancy, default_discrepancy(model, x) if discrepancy is None else discrepancy
     ready = discrepancy.ready(model, x)
     solver = _chosen(discrepancy, model, x) if solver is None else solver
     if isinstance(discrepancy, AbstractRandom) and not isinstance(solver, AbstractStochastic):
@@ -90,7 +92,8 @@ def fit(
         raise errors.too_many_for_covariance(len(names(model)))
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
-    return _checked(_with_boundary(result, model, x), x, throw)
+    result = _with_boundary(result, model, x)
+    return _checked(_with_hint(result, x) if chosen is None else result, x, throw)
 
 
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
@@ -137,6 +140,31 @@ def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data)
     """What is to be said about the Stein identity at the edges of the support; nothing where it holds."""
     found = stein_class(discrepancy, model, x) if isinstance(discrepancy, DKSD | DSM) else None
     return "" if found is None or found.holds else found.message
+
+
+def _with_hint(result: Fit, x: Data) -> Fit:
+    """Note where a design would have much smaller standard errors."""
+    if is_traced(result) or not result.converged or result.cov is None or isinstance(result.discrepancy, MPF):
+        return result
+    few = _ENOUGH <= len(x) <= _MOST and len(result.names) <= _FEW
+    if isinstance(x, Sharded) or not few or not np.isfinite(result.cov).all():
+        return result
+    pilot = pilot_discrepancy(result.model, x, None)
+    found = learn(run(_features, (pilot, basis_on(x)), result.model, x))
+    cut = 1 - found.standard_errors(len(x)) / np.array(list(result.bse.values()))
+    if not (found.r_squared.min() > _SURE and cut.max() > _WORTH):
+        return result
+    text = errors.design_would_help(result.names[int(cut.argmax())], float(cut.max()))
+    return dataclasses.replace(result, notes=(*result.notes, text))
+
+
+def _features(tree: tuple, model: LogDensity, sample: Sample) -> Features:
+    pilot, basis = tree
+    return features_at(pilot, basis, model, sample, to_real(model))
+
+
+_ENOUGH, _MOST, _FEW, _SURE, _WORTH = 200, 100_000, 20, 0.9, 0.2
+"""When a design is recommended: observations, parameters, leave-one-out R², and the share by which an error is cut."""
 
 
 def _checked(result: Fit, x: Data, throw: bool) -> Fit:
@@ -227,8 +255,11 @@ class _Task(NamedTuple):
     def _starts(self, discrepancy: AbstractDiscrepancy) -> Float[Array, "k p"]:
         """The model's own values, and its family's start on the data, unless the model itself is being traced.
 
-        For a discrete model and a loss that is not convex, a fit by MPF, which often is.
+        For a discrete model and a loss that is not convex, a fit by MPF, which often is. A design has an estimate.
         """
+        if isinstance(discrepancy, DKSD) and isinstance(discrepancy.kernel, Designed):
+            rows = to_real(with_theta(self.model, discrepancy.kernel.theta))
+            return rows[None]
         models = [self.model]
         if isinstance(self.model, AbstractFamily) and not is_traced(self.model):
             models.append(self.model.start(self.x))

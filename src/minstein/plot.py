@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .efficiency import Comparison
 from .influence import influence as influence_of
 from .models._family import median_and_mad
 from .params import with_theta
@@ -169,6 +170,32 @@ def loss(fit: Fit, x: Any, parameters: tuple[str, ...] | None = None, *, points:
         ax.plot(*estimate, "o", color="white", markeredgecolor="black", markersize=8)
         ax.set(xlabel=chosen[0], ylabel=chosen[1])
     ax.set_title("Loss, with the estimate and 95 % intervals")
+    return ax
+
+
+def efficiency(comparison: Comparison, *, ax: Any = None) -> Any:
+    """Efficiency against robustness: what `ms.compare` found, a point for each way of estimating.
+
+    To the right is what single observations can do at most; the grey band on the right is for those without a limit.
+    """
+    ax = _axes(ax)
+    rows = {name: row for name, row in comparison.rows.items() if np.isfinite(row.joint)}
+    bounded = [row.largest for row in rows.values() if np.isfinite(row.largest)]
+    low, high = min(bounded, default=1.0), max(bounded, default=2.0)
+    end = high * (high / low) ** 0.35 * 1.3
+    ax.axvspan(end / 1.12, end * 1.12, color="0.92", linewidth=0, zorder=0)
+    ax.text(end, 0.03, "no limit", rotation=90, ha="center", va="bottom", transform=ax.get_xaxis_transform())
+    endless = [name for name, row in rows.items() if not np.isfinite(row.largest)]
+    for colour, marker, (name, row) in zip(_cycle(), "o^sDvPX*" * 5, rows.items(), strict=False):
+        beside = (endless.index(name) - (len(endless) - 1) / 2) * 0.06 if name in endless else 0
+        at = end * (1 + beside) if name in endless else row.largest
+        ax.plot(at, row.joint, marker, color=colour, markersize=9, linestyle="none", label=name)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    ax.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if high < 10 * low else "")
+    ax.set(xlabel="largest influence of one observation, in standard deviations", ylabel="joint efficiency")
+    ax.set(ylim=(0, 1.1), title="Efficiency against robustness")
+    ax.legend(frameon=False, loc="lower left")
     return ax
 
 

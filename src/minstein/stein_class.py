@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from . import _fields, errors
 from ._types import Array, LogDensity, Point, Scalar
+from .default import standardised_ksd
 from .discrepancies import DKSD, DSM
 from .operator import field_at, score
 from .params import unwrap
@@ -100,6 +101,35 @@ def stein_class(discrepancy: DKSD | DSM, model: LogDensity, x: Any) -> SteinClas
     return SteinClass(edges, errors.boundary_term(edges, x) if edges else "No boundary term was found.")
 
 
+def support_of(model: LogDensity, x: Float[Array, "n d"]) -> tuple[Array, Array] | None:
+    """The lower and the upper edge of each coordinate, infinite where there is none; None where there is none at all.
+
+    A support that is not a box counts as having none.
+    """
+    x = np.asarray(x, np.float64)
+    rays = _rays(standardised_ksd(x), model, x)
+    log_p, flux = rays.look(np.tile(_REACH, (len(rays.starts), 1)))
+    inside = _inside(log_p, flux)
+    low, high = np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf)
+    if inside.all():
+        return None
+    ends = _ends(rays, inside)
+    near = rays.look(ends[:, None] * (1 - _NEAR))[0][:, -1]
+    steep = ~inside.all(1) & inside[:, 0] & (near > log_p[:, 0] - _DEEP)  # elsewhere log p just overflows
+    found = [rays.edge(ray, float(ends[ray]), 0.0) for ray in np.flatnonzero(steep).tolist()]
+    for side, edges in ((-1, low), (1, high)):
+        for axis in {edge.axis for edge in found if edge.side == side}:
+            at = [edge.at for edge in found if (edge.axis, edge.side) == (axis, side)]
+            if np.ptp(at) > 1e-6 * x[:, axis].std():
+                return None
+            edges[axis] = at[0]
+    return (low, high) if found else None
+
+
+_DEEP = 1e3
+"""Where log p falls by more than this towards its end, that is no edge: numbers end there."""
+
+
 class _Rays(NamedTuple):
     """Rays from `starts` along `steps`, each a multiple of a unit vector."""
 
@@ -182,18 +212,23 @@ def _between(distances: Float[Array, "r k"], first: Array, last: Array) -> Float
     return ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * np.linspace(0, 1, _POINTS)
 
 
-def _closed_ends(rays: _Rays, inside: Array) -> list[Edge]:
-    """Rays that end at an edge towards which the flux does not vanish."""
-    closed = ~inside.all(1) & inside[:, 0]
-    if not closed.any():
-        return []
+def _ends(rays: _Rays, inside: Array) -> Float[Array, " r"]:
+    """How far each ray goes until it leaves the support."""
     distances = np.tile(_REACH, (len(inside), 1))
     for _ in range(_ZOOMS):
         end = np.where(inside.all(1), _POINTS - 1, inside.argmin(1))
         distances = _between(distances, np.maximum(end - 1, 0), end)
         inside = _inside(*rays.look(distances))
-    low = distances[:, 0]
-    start, near = rays.look(np.zeros_like(distances))[1], rays.look(low[:, None] * (1 - _NEAR))[1]
+    return distances[:, 0]
+
+
+def _closed_ends(rays: _Rays, inside: Array) -> list[Edge]:
+    """Rays that end at an edge towards which the flux does not vanish."""
+    closed = ~inside.all(1) & inside[:, 0]
+    if not closed.any():
+        return []
+    low = _ends(rays, inside)
+    start, near = rays.look(np.zeros((len(low), _POINTS)))[1], rays.look(low[:, None] * (1 - _NEAR))[1]
     closed = closed & (low > 0) & (near[:, -1] > start[:, 0] + _NOTHING)
     rate = lambda ray: float(near[ray, 0] - near[ray, -1]) / np.log(_NEAR[0] / _NEAR[-1])
     ends = [(ray, float(low[ray]), rate(ray)) for ray in np.flatnonzero(closed).tolist()]

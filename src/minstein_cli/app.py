@@ -110,13 +110,16 @@ def _request(source: str, given: dict[str, Any]) -> Any:
     from .request import Request
 
     _check_alpha(given["alpha"])
-    asked = ("discrepancy", "kernel", "lengthscale", "diffusion", "statistic", "robust")
+    asked = ("discrepancy", "kernel", "lengthscale", "diffusion", "statistic")
+    if given["robust"] and given["goal"] == "efficient":
+        raise Problem("--robust is --goal robust, which is not --goal efficient: an estimate cannot have both.")
+    goal = "robust" if given["robust"] else given["goal"]
     return Request(
         source=source,
         reading=Reading(*(given[name] for name in ("columns", "header", "delimiter", "decimal", "drop_missing"))),
         model=choose("model", given["model"], MODELS),
         values=Values(*(assignments(f"--{name}", given[name]) for name in ("set", "fix", "start"))),
-        wish=wish(**{name: given[name] for name in asked}),
+        wish=wish(**{name: given[name] for name in asked}, goal=goal),
         wanted=Wanted(given["processes"], given["coordinator"], given["process_id"]),
         solver=None if given["solver"] is None else _solver(given["solver"]),
         as_json=given["json"],
@@ -193,7 +196,7 @@ def discrepancies() -> None:
     from . import screen
 
     note = "All have standard errors but cd, which has them from --bootstrap.\n"
-    screen.entries(DISCREPANCIES, f"{note}--robust is dksd with a redescending diffusion and a wide kernel.")
+    screen.entries(DISCREPANCIES, f"{note}--goal robust is dksd with a redescending diffusion.")
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""From --discrepancy, --kernel, --lengthscale, --diffusion and --robust to a discrepancy of the library."""
+"""From --discrepancy, --kernel, --lengthscale, --diffusion and --goal to a discrepancy of the library."""
 
 import re
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ class Wish(NamedTuple):
     lengthscale: Lengthscale | None
     diffusion: Choice | Own | None
     unbiased: bool | None
-    robust: bool
+    goal: str | None
 
 
 def wish(
@@ -35,16 +35,16 @@ def wish(
     lengthscale: str | None,
     diffusion: str | None,
     statistic: str | None,
-    robust: bool,
+    goal: str | None,
 ) -> Wish:
     """Read the options and refuse what does not go together."""
-    if robust and any((discrepancy, kernel, lengthscale, diffusion, statistic)):
+    if goal and any((discrepancy, kernel, lengthscale, diffusion, statistic)):
         raise Problem(
-            "--robust settles the discrepancy, so it goes with none of --discrepancy, --kernel, --lengthscale, "
+            f"--goal {goal} settles the discrepancy, so it goes with none of --discrepancy, --kernel, --lengthscale, "
             "--diffusion and --statistic."
         )
     if not any((discrepancy, kernel, lengthscale, diffusion, statistic)):
-        return Wish(None, None, None, None, None, robust)
+        return Wish(None, None, None, None, None, goal)
     entry = _entry(discrepancy, diffusion)
     takes = [parameter.name for parameter in entry.parameters]
     for option, text, wanted, what in (
@@ -65,7 +65,7 @@ def wish(
         None if lengthscale is None else _lengthscale(lengthscale),
         None if diffusion is None else _complete(choose("diffusion", diffusion, DIFFUSIONS)),
         None if statistic is None else statistic.lower() == "u",
-        robust,
+        None,
     )
     if entry.name == "discrete-ksd":
         _check_hamming(asked)
@@ -88,8 +88,8 @@ def check(asked: Wish, model: Choice | Own) -> None:
     name, (values,) = model.entry.name, model.entry.on
     for_it = [entry.name for entry in DISCREPANCIES if values in entry.on]
     said = f"{name} is a model of {MEANT[values]}, for which there are: {', '.join(for_it)}."
-    if asked.robust and values != "real":
-        raise Problem(f"--robust weighs observations by their distance, and {said}")
+    if asked.goal and values != "real":
+        raise Problem(f"--goal {asked.goal} is for models of real numbers, and {said}")
     if asked.discrepancy is not None and asked.discrepancy not in for_it:
         raise Problem(f"{asked.discrepancy} is not defined there: {said} {_LEAVE if values != 'real' else ''}".rstrip())
 
@@ -127,18 +127,17 @@ def _lengthscale(text: str) -> Lengthscale:
     return Lengthscale(value, found is not None)
 
 
-def build(wish: Wish, x: Any, model: Any, family: bool) -> tuple[Any, tuple[str, ...]]:
-    """The discrepancy, and what was decided for the user."""
+def build(wish: Wish, x: Any, model: Any) -> tuple[Any, tuple[str, ...]]:
+    """The discrepancy, None for the default, and what was decided for the user."""
     import minstein as ms
-    from minstein.default import default_discrepancy, standardised_ksd
 
     from .library import resolve
 
-    if wish.robust:
-        return _robust(x, model, family)
+    if wish.goal is not None:
+        return _designed(wish.goal, x, model)
     if wish.discrepancy is None:
         discrete = ms.spaces.space_of(model).discrete
-        return default_discrepancy(model, x), (_DISCRETE_DEFAULT if discrete else _DEFAULT,)
+        return None, (_DISCRETE_DEFAULT if discrete else _DEFAULT,)
     try:
         if wish.discrepancy in ("sm", "mpf", "dfd", "pseudo-likelihood"):
             return resolve(_entry(wish.discrepancy, None))(), ()
@@ -149,8 +148,8 @@ def build(wish: Wish, x: Any, model: Any, family: bool) -> tuple[Any, tuple[str,
         diffusion = _diffusion(wish.diffusion, x)
         if wish.discrepancy == "dsm":
             return ms.DSM(diffusion), ()
-        if wish == Wish("ksd", None, None, None, None, False):
-            return standardised_ksd(x), (_DEFAULT,)
+        if wish == Wish("ksd", None, None, None, None, None):
+            return None, (_DEFAULT,)
         kernel, units = _kernel(wish.kernel, wish.lengthscale or Lengthscale(), x)
         return ms.DKSD(kernel, units if diffusion is None else diffusion, unbiased=bool(wish.unbiased)), ()
     except (ValueError, TypeError) as reason:
@@ -177,20 +176,21 @@ def _discrete_ksd(wish: Wish) -> Any:
     return ms.DiscreteKSD(kernel) if wish.unbiased is None else ms.DiscreteKSD(kernel, unbiased=wish.unbiased)
 
 
-def _robust(x: Any, model: Any, family: bool) -> tuple[Any, tuple[str, ...]]:
-    """The kernel is wide where location, or location and scale, of a known family are fitted, and only there."""
+def _designed(goal: str, x: Any, model: Any) -> tuple[Any, tuple[str, ...]]:
+    """The design of the library, and what it says of itself."""
     import minstein as ms
-    from minstein.default import robust_discrepancy
 
-    free = {name.partition("[")[0] for name in ms.params.names(model)}
-    wide = family and "loc" in free and free <= {"loc", "scale"}
-    width = "four times the median distance" if wide else "the median distance"
-    note = (
-        "Robust: DKSD as a V-statistic with the diffusion m = exp(−r²/2a²), where r is the distance from the median in "
-        "units of 1.4826 times the median absolute deviation; a = 2.5 in one dimension. An observation many units out "
-        f"has no influence, and neither has a cluster of them. IMQ kernel with c {width}."
+    found = ms.design(model, x, goal)
+    if isinstance(found.kernel, ms.kernels.Designed):
+        return found, (f"Design for efficiency: {found.kernel.checks}.",)
+    weights = (
+        "the diffusion m = exp(−r²/2a²), where r is the distance from the median in units of 1.4826 times the median "
+        "absolute deviation; a = 2.5 in one dimension. An observation many units out has no influence, and neither has "
+        "a cluster of them"
     )
-    return robust_discrepancy(x, widening=4.0 if wide else 1.0), (note,)
+    if "redescends" in repr(found):
+        weights = "no weights, as the score of the model falls off by itself"
+    return found, (f"Design for robustness: DKSD as a V-statistic with {weights}.",)
 
 
 def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any) -> tuple[Any, Any]:

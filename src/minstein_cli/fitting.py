@@ -14,7 +14,6 @@ from .library import resolve
 from .presenting import Done, show
 from .problem import unknown
 from .request import Request
-from .spec import Choice
 from .writing import write
 
 CONVERGED, NOT_CONVERGED = 0, 1
@@ -80,7 +79,8 @@ def _fitted(request: Request, table: data.Data) -> Done:
     if request.wanted.member is not None:
         table = _spread(table)
     start, about_model = model_of.build(request.model, request.values, table.x)
-    loss, about_loss = discrepancy.build(request.wish, table.x, start, isinstance(request.model, Choice))
+    with screen.stage("Designing", quiet=request.quiet or request.wish.goal is None):
+        loss, about_loss = discrepancy.build(request.wish, table.x, start)
     notes = (*_about(table), *about_model, *about_loss)
     progress = False if request.quiet or (request.wanted.member or (0, 0, 0))[2] > 0 else None
     with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
@@ -94,7 +94,11 @@ def _fitted(request: Request, table: data.Data) -> Done:
         with screen.stage(f"Fitting {request.bootstrap} resampled data sets", quiet=request.quiet):
             key = jax.random.key(request.seed)
             found = ms.bootstrap(fit, table.x, key, replications=request.bootstrap, progress=progress)
-    return Done(fit, table, found, request.alpha, request.seed, request.quiet)
+    comparison = None
+    if request.wish.goal is not None and fit.converged and (request.report or request.out):
+        with screen.stage("Comparing discrepancies", quiet=request.quiet):
+            comparison = ms.compare(start, table.x)
+    return Done(fit, table, found, request.alpha, request.seed, request.quiet, comparison)
 
 
 def _spread(table: data.Data) -> data.Data:

@@ -111,7 +111,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "metavar": "u|v",
             "help": "The U- or the V-statistic of ksd and dksd, by default v, and of discrete-ksd, by default u.",
         },
-        "--robust": {"is_flag": True, "help": "A discrepancy under which outliers have no influence."},
+        "--goal": {
+            "type": click.Choice(["efficient", "robust"]),
+            "help": "A discrepancy designed for the model and the data: nearly as efficient as maximum likelihood, or "
+            "one under which outliers have no influence.",
+        },
+        "--robust": {"is_flag": True, "help": "The same as --goal robust."},
         "--solver": {"metavar": "NAME", "type": Named(SOLVERS), "help": f"{_of(SOLVERS)}; by default chosen."},
     },
     "Uncertainty": {

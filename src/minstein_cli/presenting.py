@@ -18,6 +18,7 @@ class Done(NamedTuple):
     alpha: float
     seed: int
     quiet: bool
+    comparison: Any = None
 
 
 def show(done: Done, *, as_json: bool) -> None:

@@ -46,6 +46,7 @@ def _report(done: Done, path: Path) -> None:
         command=shlex.join(["minstein", *sys.argv[1:]]),
         seed=done.seed,
         bootstrap=done.bootstrap,
+        comparison=done.comparison,
         alpha=done.alpha,
     )
 

@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 import minstein as ms
-from minstein.default import default_discrepancy, robust_discrepancy
+from minstein.default import robust_discrepancy
 from minstein.resampling import Bootstrap
 from minstein_cli import model as model_of
 from minstein_cli import outputs, writing
@@ -77,8 +77,8 @@ def test_score_matching_of_a_gaussian_gives_mean_and_deviation(minstein):
 def test_the_default_is_that_of_the_library_and_it_says_so():
     x = X[:, None]
     model, about_model = model_of.build(choose("model", "student-t", MODELS), Values({}, {}, {}), x)
-    found, about_loss = build(wish(None, None, None, None, None, False), x, model, True)
-    assert repr(found) == repr(default_discrepancy(model, x))
+    found, about_loss = build(wish(None, None, None, None, None, None), x, model)
+    assert found is None
     assert "df is held at 5, the default" in about_model[0]
     assert "KSD as a V-statistic" in about_loss[0]
 
@@ -203,8 +203,8 @@ def test_leaves_by_name():
 
 def discrepancy(**given):
     names = ("discrepancy", "kernel", "lengthscale", "diffusion", "statistic")
-    asked = wish(**{name: given.get(name) for name in names}, robust=False)
-    return build(asked, np.column_stack([X, X**2]), ms.models.Gaussian([0.0, 0.0], 1.0), True)[0]
+    asked = wish(**{name: given.get(name) for name in names}, goal=None)
+    return build(asked, np.column_stack([X, X**2]), ms.models.Gaussian([0.0, 0.0], 1.0))[0]
 
 
 def test_kernels_and_their_lengthscales():
@@ -306,9 +306,9 @@ def test_independent_bits_have_the_logits_of_their_means(minstein, tmp_path):
 )
 def test_discrepancies_of_discrete_models(arguments, found):
     names = ("discrepancy", "kernel", "lengthscale", "diffusion", "statistic")
-    asked = wish(**{name: arguments.get(name) for name in names}, robust=False)
+    asked = wish(**{name: arguments.get(name) for name in names}, goal=None)
     model = ms.models.BoltzmannMachine(np.zeros(3), np.zeros(3))
-    assert repr(build(asked, BITS.astype(float), model, True)[0]) == repr(found)
+    assert repr(build(asked, BITS.astype(float), model)[0]) == repr(found)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from ._kernel import AbstractKernel as AbstractKernel
 from ._kernel import AbstractRadial as AbstractRadial
 from ._kernel import Function as Function
+from ._kernel import Span as Span
 from ._kernel import Term as Term
 from ._kernel import as_kernel as as_kernel
 from .algebra import Diagonal as Diagonal
@@ -12,6 +13,8 @@ from .algebra import Scaled as Scaled
 from .algebra import Separable as Separable
 from .algebra import Sum as Sum
 from .algebra import Tilted as Tilted
+from .finite_rank import Designed as Designed
+from .finite_rank import FiniteRank as FiniteRank
 from .hamming import Hamming as Hamming
 from .heuristic import median_heuristic as median_heuristic
 from .radial import IMQ as IMQ

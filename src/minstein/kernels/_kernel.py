@@ -1,7 +1,8 @@
 """What a kernel is, and the normal form in which the pair sum wants it.
 
-A matrix kernel is *reducible* when it is a sum of terms `w(x) w(y) κ(‖A(x − y)‖²) LLᵀ` with a radial profile κ; every
-kernel of the package is, but for products of kernels that are not radial. The rest is evaluated by autodiff.
+A matrix kernel is *reducible* when it is a sum of terms `w(x) w(y) κ(‖A(x − y)‖²) LLᵀ` with a radial profile κ, or
+`F(x) F(y)ᵀ` with few columns; every kernel of the package is, but for products of kernels that are not radial. The rest
+is evaluated by autodiff.
 """
 
 import abc
@@ -30,7 +31,7 @@ class AbstractKernel(eqx.Module):
     def __call__(self, x: Point, y: Point) -> Field: ...
 
     @abc.abstractmethod
-    def terms(self) -> "tuple[Term, ...] | None":
+    def terms(self) -> "tuple[Term | Span, ...] | None":
         """The kernel as a sum of terms, or None where it is not reducible."""
 
     def __add__(self, other: "AbstractKernel") -> "AbstractKernel":
@@ -126,3 +127,27 @@ class Term(eqx.Module):
     @property
     def is_scalar(self) -> bool:
         return self.mix is None and self.column is None
+
+
+class One(AbstractRadial):
+    """The constant kernel k = 1."""
+
+    def profile(self, u):
+        return jnp.ones_like(u), jnp.zeros_like(u), jnp.zeros_like(u)
+
+
+class Span(eqx.Module):
+    """One term of a reducible kernel: K(x, y) = F(x) F(y)ᵀ with columns f_j(x) = Σ_a ψ_a(x) α_a·j.
+
+    Args:
+        functions: ψ, a function of one point with values of shape (B,).
+        coefficients: α.
+    """
+
+    functions: Callable
+    coefficients: Float[Array, "B d r"]
+    profile: One = One()
+
+    @property
+    def is_radial(self) -> bool:
+        return False

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from .._fields import as_matrix
 from .._types import Array, Field, Point, is_traced
 from ..params import as_float, as_function
-from ._kernel import AbstractKernel, AbstractRadial, Term, as_kernel
+from ._kernel import AbstractKernel, AbstractRadial, Span, Term, as_kernel
 from .radial import check_positive
 
 
@@ -60,8 +60,8 @@ class Sum(AbstractKernel):
             return sum(values[1:], values[0])
         return jnp.sum(jnp.stack([as_matrix(value, x.shape[0]) for value in values]), axis=0)
 
-    def terms(self) -> tuple[Term, ...] | None:
-        terms: list[Term] = []
+    def terms(self) -> tuple[Term | Span, ...] | None:
+        terms: list[Term | Span] = []
         for kernel in self.kernels:
             part = kernel.terms()
             if part is None:
@@ -89,7 +89,7 @@ class Product(AbstractKernel):
         profiles = []
         for kernel in self.kernels:
             part = kernel.terms()
-            if part is None or len(part) != 1 or not part[0].is_radial:
+            if part is None or len(part) != 1 or not isinstance(part[0], Term) or not part[0].is_radial:
                 return None
             profiles.append(part[0].profile)
         return (Term(RadialProduct(tuple(profiles))),)
@@ -134,7 +134,7 @@ class Elliptical(AbstractKernel):
         return self.kernel(self.matrix @ x, self.matrix @ y)
 
     def terms(self) -> tuple[Term, ...] | None:
-        parts = self.kernel.terms()
+        parts = _radial_terms(self.kernel)
         if parts is None or any(term.weight is not None or not term.is_scalar for term in parts):
             return None
         return _each(self.kernel, whiten=lambda t: self.matrix if t.whiten is None else t.whiten @ self.matrix)
@@ -216,9 +216,16 @@ class Diagonal(AbstractKernel):
         return tuple(terms)
 
 
+def _radial_terms(kernel: AbstractKernel) -> tuple[Term, ...] | None:
+    """The terms of a kernel, or None where one of them is not radial."""
+    parts = kernel.terms() or ()
+    radial = tuple(part for part in parts if isinstance(part, Term))
+    return radial if parts and len(radial) == len(parts) else None
+
+
 def _each(kernel: AbstractKernel, **changes: Callable) -> tuple[Term, ...] | None:
     """The terms of a kernel, each with some of its parts replaced."""
-    parts = kernel.terms()
+    parts = _radial_terms(kernel)
     if parts is None:
         return None
     keep = lambda term: {name: getattr(term, name) for name in term.__dataclass_fields__}
@@ -227,7 +234,7 @@ def _each(kernel: AbstractKernel, **changes: Callable) -> tuple[Term, ...] | Non
 
 def _scalar(owner: str, kernel: AbstractKernel) -> AbstractKernel:
     """The kernel, refused where it is a matrix kernel already."""
-    parts = kernel.terms()
+    parts = _radial_terms(kernel)
     if parts is not None and not all(term.is_scalar for term in parts):
         raise TypeError(f"{owner} needs a scalar kernel, got the matrix kernel {type(kernel).__name__}.")
     return kernel

@@ -16,19 +16,19 @@ from jaxtyping import Float
 
 from .. import errors
 from .._types import Array, Scalar, Tree
-from ..kernels import AbstractRadial, Term
+from ..kernels import AbstractRadial, Span, Term
 from ..sample import Sample
 from ..sharded import Blocks
 from . import fourier, lines, ring, tiles
 from .backends import chosen, formed
-from .forms import AbstractFactored, AbstractForm, Features, Full
+from .forms import AbstractFactored, AbstractForm, Features, Full, Ones
 from .fourier import Box, Waves
 from .lines import Line
 from .reduce import reduced
 
 
 def apply(
-    form: AbstractFactored | Full | Line | Box,
+    form: AbstractFactored | Full | Ones | Line | Box,
     kernel: AbstractRadial,
     phi: Features,
     n: Array | Blocks,
@@ -47,7 +47,7 @@ def apply(
         return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
 
     def solve(_, flat: Array) -> Array:
-        if isinstance(n, Blocks):
+        if isinstance(n, Blocks) and not isinstance(form, Ones):
             return _packed(ring.apply(form, kernel, unpacked(flat), n, once))
         return _packed(tiles.apply(form, kernel, unpacked(flat), n, once))
 
@@ -124,7 +124,7 @@ def _is_zero(leaf: object) -> bool:
 
 
 def pair_sum(
-    terms: tuple[Term, ...], sample: Sample, phi: Features, *, diagonal: Any, backend: str | Waves | None = None
+    terms: tuple[Term | Span, ...], sample: Sample, phi: Features, *, diagonal: Any, backend: str | Waves | None = None
 ) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
@@ -145,7 +145,7 @@ class Fields(NamedTuple):
 
 
 def pair_fields(
-    terms: tuple[Term, ...],
+    terms: tuple[Term | Span, ...],
     sample: Sample,
     phis: Features,
     *,
@@ -194,7 +194,12 @@ class Products(NamedTuple):
 
 
 def pair_products(
-    terms: tuple[Term, ...], sample: Sample, phis: Features, *, still: bool = False, backend: str | Waves | None = None
+    terms: tuple[Term | Span, ...],
+    sample: Sample,
+    phis: Features,
+    *,
+    still: bool = False,
+    backend: str | Waves | None = None,
 ) -> Products:
     """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
     return products(phis, pair_fields(terms, sample, phis, still=still, backend=backend))

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ..errors import no_fourier, no_lines, spread_backend
-from ..kernels import Term
+from ..kernels import Span, Term
 from ..sample import SORTED, Sample
 from ..sharded import Sharded
 from . import fourier, lines
-from .forms import AbstractFactored, Columns, Features, Full, Multiple
+from .forms import AbstractFactored, Columns, Features, Full, Multiple, Ones
 from .fourier import Waves
 from .reduce import mixing, reduced
 
@@ -27,7 +27,7 @@ _WORTH = 200
 """Pairs that take as long as one frequency."""
 
 
-def prepared(terms: tuple[Term, ...], x: Any, order: Callable[[], int], wish: str | None) -> str | Waves | None:
+def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], wish: str | None) -> str | Waves | None:
     """The backend as wished, with what it must know of the data; None where it is chosen by their size alone.
 
     `order()` is 0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix.
@@ -37,11 +37,11 @@ def prepared(terms: tuple[Term, ...], x: Any, order: Callable[[], int], wish: st
         return _spread(wish)
     if wish == "fourier":
         return _wished_waves(terms, x, order)
-    if wish is not None or d not in (2, 3) or n < fourier.ROWS or not fourier.installed():
+    if wish is not None or d not in (2, 3) or n < fourier.ROWS or not _radial(terms) or not fourier.installed():
         return wish
     if not _come_apart(terms, order()):
         return None
-    found = fourier.waves(terms, x)
+    found = fourier.waves(_radial(terms), x)
     return found if found is not None and math.prod(found.modes) * _WORTH <= n**2 else None
 
 
@@ -52,12 +52,12 @@ def _spread(wish: str | None) -> str:
     return "tiles"
 
 
-def _come_apart(terms: tuple[Term, ...], order: int) -> bool:
+def _come_apart(terms: tuple[Term | Span, ...], order: int) -> bool:
     """Whether the form of every term is `Multiple` or `Columns`."""
-    return order == 0 or (order == 1 and all(term.mix is None or term.column is not None for term in terms))
+    return order == 0 or (order == 1 and all(term.mix is None or term.column is not None for term in _radial(terms)))
 
 
-def _wished_waves(terms: tuple[Term, ...], x: Any, order: Callable[[], int]) -> Waves:
+def _wished_waves(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int]) -> Waves:
     """Refuse a Fourier series where there is none."""
     if not fourier.installed():
         raise no_fourier("jax-finufft is not installed: pip install minstein[fast]")
@@ -65,10 +65,10 @@ def _wished_waves(terms: tuple[Term, ...], x: Any, order: Callable[[], int]) -> 
         raise no_fourier(f"the data have {x.shape[1]} coordinates")
     if not _come_apart(terms, order()):
         raise no_fourier("the diffusion is a matrix")
-    for term in terms:
+    for term in _radial(terms):
         if not fourier.supports(term.profile):
             raise no_fourier(f"the kernel {type(term.profile).__name__} has no such series")
-    found = fourier.waves(terms, x)
+    found = fourier.waves(_radial(terms), x)
     if found is None:
         raise no_fourier(
             f"the data spread so far that more than {fourier.MODES} frequencies are needed, or are being traced by JAX"
@@ -76,32 +76,37 @@ def _wished_waves(terms: tuple[Term, ...], x: Any, order: Callable[[], int]) -> 
     return found
 
 
-def chosen(terms: tuple[Term, ...], rows: int, d: int, wish: str | Waves | None = None) -> str | Waves:
+def chosen(terms: tuple[Term | Span, ...], rows: int, d: int, wish: str | Waves | None = None) -> str | Waves:
     """The backend for the terms of a kernel on so many rows of d coordinates."""
     if wish == "lines":
         _check_lines(terms, d)
     if wish is not None:
         return wish
-    pays = d == 1 and rows >= SORTED and all(lines.supports(term.profile) for term in terms)
+    pays = d == 1 and rows >= SORTED and all(lines.supports(term.profile) for term in _radial(terms))
     return "lines" if pays else "stored"
 
 
-def _check_lines(terms: tuple[Term, ...], d: int) -> None:
+def _check_lines(terms: tuple[Term | Span, ...], d: int) -> None:
     """Refuse linear time where there is none."""
     if d != 1:
         raise no_lines(f"the data have {d} coordinates")
-    for term in terms:
+    for term in _radial(terms):
         if not lines.supports(term.profile):
             raise no_lines(f"the kernel {type(term.profile).__name__} has no such sum")
 
 
+def _radial(terms: tuple[Term | Span, ...]) -> tuple[Term, ...]:
+    """Those that have a sum over pairs at all; the others are of finite rank."""
+    return tuple(term for term in terms if isinstance(term, Term))
+
+
 def formed(
-    term: Term, sample: Sample, phi: Features, backend: str | Waves
-) -> tuple[AbstractFactored | Full | lines.Line | fourier.Box, Features]:
+    term: Term | Span, sample: Sample, phi: Features, backend: str | Waves
+) -> tuple[AbstractFactored | Full | Ones | lines.Line | fourier.Box, Features]:
     """The form of a term as the backend wants it, and φ rewritten for it."""
     form, features = reduced(term, sample, phi)
     if backend == "lines" and isinstance(form, Multiple):
         return lines.Line.of(form, sample), features
-    if isinstance(backend, Waves) and isinstance(form, Multiple | Columns):
+    if isinstance(backend, Waves) and isinstance(form, Multiple | Columns) and isinstance(term, Term):
         return fourier.Box(form.z, mixing(term, sample.x), backend.modes), features
     return form, features

@@ -9,6 +9,7 @@ A form holds the θ-free part of G: coordinates and constants. Its features φ a
     Multiple   m = h C       one number h a point, C constant: scalar m, and every constant one
     Columns    m = C diag(h) a vector h a point: diagonal m
     Full       m             a matrix a point
+    Ones       none          k⁰ = tᵢ·tⱼ
 """
 
 import abc
@@ -197,3 +198,18 @@ class Full(AbstractForm):
 
     def diagonal(self, k, c1, phi):
         return Features(k * phi.t, -c1 * phi.m)
+
+
+class Ones(AbstractForm):
+    """k⁰ = tᵢ·tⱼ, a kernel of finite rank: its pair sum is a square of sums, linear work."""
+
+    @property
+    def points(self):
+        return {}
+
+    def fields(self, phi: Features) -> Features:
+        """Σ_{j≠i} tⱼ at every point."""
+        return Features(jnp.sum(phi.t, 0) - phi.t, phi.m)
+
+    def diagonal(self, k, c1, phi):
+        return phi

@@ -1,6 +1,7 @@
 """From features (t, m) and one term of a kernel to a form and its features: per-point linear algebra only.
 
 A weight turns m into w m; a whitening matrix A turns z into Az and m into Am; a factor L turns t into Lᵀt, m into mL.
+Fields f_j turn t into S[f_j], after which k⁰ is a product.
 """
 
 from collections.abc import Callable
@@ -10,13 +11,16 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._types import Array
-from ..kernels import Term
+from ..kernels import Span, Term
 from ..sample import Sample
-from .forms import AbstractFactored, Columns, Features, Full, Multiple
+from .forms import AbstractFactored, Columns, Features, Full, Multiple, Ones
 
 
-def reduced(term: Term, sample: Sample, phi: Features) -> tuple[AbstractFactored | Full, Features]:
+def reduced(term: Term | Span, sample: Sample, phi: Features) -> tuple[AbstractFactored | Full | Ones, Features]:
     """The form of a term, and φ rewritten for it. Linear in φ, so that it serves tangents of φ as well."""
+    if isinstance(term, Span):
+        t = jnp.einsum("nai,air->nr", stein_features(term.functions, sample.x, phi), term.coefficients)
+        return Ones(), Features(t, jnp.zeros((len(t), 0), t.dtype))
     x, z = sample.x, sample.x - sample.centre
     phi = phi if term.weight is None else _weighted(term.weight, x, phi)
     A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
@@ -33,6 +37,13 @@ def reduced(term: Term, sample: Sample, phi: Features) -> tuple[AbstractFactored
             return _full(term, z, A, Features(phi.t, jax.vmap(jnp.diag)(phi.m)))
         case _:
             return _full(term, z, A, phi)
+
+
+def stein_features(functions: Callable, x: Float[Array, "n d"], phi: Features) -> Float[Array, "n B d"]:
+    """S[ψ_a e_i] = ψ_a t_i + (mᵀ∇ψ_a)_i at each point, for scalar functions ψ and features φ = (t, m)."""
+    psi, slopes = jax.vmap(functions)(x), jax.vmap(jax.jacfwd(functions))(x)
+    along = jnp.einsum("nki,nak->nai", phi.m, slopes) if phi.m.ndim == 3 else phi.m.reshape(len(x), 1, -1) * slopes
+    return psi[:, :, None] * phi.t[:, None, :] + along
 
 
 def _weighted(weight: Callable, x: Array, phi: Features) -> Features:

@@ -1,7 +1,7 @@
 """Pair sums from a stored Gram matrix, for repeated evaluation where the diffusion m does not depend on θ.
 
 Then φ = (t, m) moves in t only, ⟨φ, G φ⟩ = tᵀKt + 2⟨t, c⟩ + const with K = κ(‖zᵢ − zⱼ‖²), and K, c and the constant are
-computed once.
+computed once. Of a term of finite rank there is nothing to store.
 """
 
 import equinox as eqx
@@ -10,10 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._types import Array, Scalar
-from ..kernels import Term
+from ..kernels import Span, Term
 from ..sample import Sample
 from . import Products, apply, inner, on_diagonal
-from .forms import Features, square_distances
+from .forms import Features, Ones, square_distances
 from .reduce import reduced
 
 BYTES = 1 << 29
@@ -23,11 +23,11 @@ BYTES = 1 << 29
 class Stored(eqx.Module):
     """What is θ-free in the pair sum of one term; `*_on` is the part of each point with itself.
 
-    `term` says how features enter, or is None where they enter as they are.
+    `term` says how features enter, or is None where they enter as they are. K is None where all its entries are one.
     """
 
-    term: Term | None
-    K: Float[Array, "N N"]
+    term: Term | Span | None
+    K: Float[Array, "N N"] | None
     c: Float[Array, "N r"]
     constant: Scalar
     k_on: Scalar
@@ -44,14 +44,17 @@ def fits(matrices: int, sample: Sample) -> bool:
     return sample.blocks is None and matrices * rows**2 * sample.x.dtype.itemsize <= BYTES
 
 
-def store(terms: tuple[Term, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
+def store(terms: tuple[Term | Span, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
     """The matrices for a diffusion with values m, a row for each point."""
     still = Features(jnp.zeros_like(sample.x), m)
     return tuple(_stored(term, sample, still) for term in terms)
 
 
-def _stored(term: Term, sample: Sample, still: Features) -> Stored:
+def _stored(term: Term | Span, sample: Sample, still: Features) -> Stored:
     form, phi = reduced(term, sample, still)
+    if isinstance(form, Ones):
+        zero = jnp.zeros((), phi.t.dtype)
+        return Stored(term, None, jnp.zeros_like(phi.t), zero, zero + 1, zero)
     phi = Features(jnp.zeros_like(phi.t), phi.m)
     field, on = apply(form, term.profile, phi, sample.extent, once=True), on_diagonal(form, term.profile, phi)
     z = form.points["z"]
@@ -82,22 +85,27 @@ def stored_sum(matrices: tuple[Stored, ...], sample: Sample, phi: Features, *, d
 
 
 @jax.custom_jvp
-def _quadratic(K: Float[Array, "N N"], c: Float[Array, "N r"], t: Float[Array, "N r"]) -> Scalar:
+def _quadratic(K: Float[Array, "N N"] | None, c: Float[Array, "N r"], t: Float[Array, "N r"]) -> Scalar:
     """tᵀKt + 2⟨t, c⟩, differentiable in t, with K symmetric and constant."""
-    return jnp.vdot(t, K @ t + 2 * c)
+    return jnp.vdot(t, _times(K, t) + 2 * c)
 
 
 @_quadratic.defjvp
 def _quadratic_jvp(primals: tuple, tangents: tuple) -> tuple[Scalar, Scalar]:
     K, c, t = primals
-    field = K @ t + c
+    field = _times(K, t) + c
     return jnp.vdot(t, field + c), 2 * jnp.vdot(field, tangents[2])
+
+
+def _times(K: Float[Array, "N N"] | None, t: Float[Array, "N c"]) -> Float[Array, "N c"]:
+    """K t, for K with zeros on its diagonal; ones elsewhere if None."""
+    return jnp.sum(t, 0) - t if K is None else K @ t
 
 
 def _products(stored: Stored, t: Float[Array, "q N r"]) -> Products:
     q, rows, r = t.shape
     flat = t.reshape(q, -1)
-    Kt = jnp.moveaxis((stored.K @ jnp.moveaxis(t, 0, 1).reshape(rows, q * r)).reshape(rows, q, r), 1, 0)
+    Kt = jnp.moveaxis(_times(stored.K, jnp.moveaxis(t, 0, 1).reshape(rows, q * r)).reshape(rows, q, r), 1, 0)
     first = jnp.zeros(q, t.dtype).at[0].set(1)
     cross = first[:, None] * (flat @ stored.c.reshape(-1))
     off = flat @ Kt.reshape(q, -1).T + cross + cross.T + stored.constant * jnp.outer(first, first)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ..efficiency import Comparison
 from ..files import replacing
 from ..resampling import Bootstrap
 from ..result import Fit
@@ -21,6 +22,7 @@ def report(
     command: str | None = None,
     seed: int | None = None,
     bootstrap: Bootstrap | None = None,
+    comparison: Comparison | None = None,
     alpha: float = 0.05,
     notes: Sequence[str] = (),
 ) -> str:
@@ -37,6 +39,7 @@ def report(
         command: what to type to get the same fit.
         seed: the seed that was used, if any.
         bootstrap: what `ms.bootstrap` returned, to be shown beside the standard errors.
+        comparison: what `ms.compare` returned, to be shown with a picture.
         alpha: intervals are of level 1 − alpha.
         notes: what else the reader should know.
 
@@ -46,7 +49,7 @@ def report(
     >>> page[:15], "<title>The speed of light</title>" in page
     ('<!doctype html>', True)
     """
-    evidence = gathered(fit, x, columns, alpha, bootstrap)
+    evidence = gathered(fit, x, columns, alpha, bootstrap)._replace(comparison=comparison)
     text = page(evidence, title=title, command=command, seed=seed, notes=tuple(notes))
     if path is not None:
         with replacing(path) as file:

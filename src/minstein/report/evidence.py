@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import errors
+from ..efficiency import Comparison
 from ..influence import dfbeta
 from ..resampling import Bootstrap
 from ..result import Fit
@@ -32,6 +33,7 @@ class Evidence(NamedTuple):
         refused: why there are no shifts and no robustness.
         bootstrap: estimates from resampled data, or None.
         sample: the data where they are, for what is computed from them.
+        comparison: efficiency and robustness of this and other discrepancies, or None.
     """
 
     fit: Fit
@@ -43,6 +45,7 @@ class Evidence(NamedTuple):
     refused: str
     bootstrap: Bootstrap | None
     sample: Any
+    comparison: Comparison | None = None
 
     @property
     def has_errors(self) -> bool:

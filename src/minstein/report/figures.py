@@ -199,6 +199,14 @@ def _shifts(evidence: Evidence, ax: Any) -> None:
 _MOST_STEMS = 300
 
 
+def of_comparison(evidence: Evidence) -> Iterator[str]:
+    """Efficiency against robustness."""
+    found = evidence.comparison
+    if found is not None:
+        draw = on_axes(lambda ax: plot.efficiency(found, ax=ax))
+        yield drawn("comparison", "Efficiency against robustness: the best is at the top left.", draw)
+
+
 def of_search(evidence: Evidence) -> Iterator[str]:
     """The loss at each step, where there were several."""
     losses = np.asarray(evidence.fit.trace, float)

@@ -20,6 +20,7 @@ def page(
         sections.estimates(evidence),
         sections.influence(evidence),
         sections.bootstrap(evidence),
+        sections.comparison(evidence),
         sections.data(evidence),
         sections.search(evidence),
         sections.method(evidence),

@@ -139,6 +139,24 @@ def bootstrap(evidence: Evidence) -> str:
     return section("bootstrap", "Bootstrap", *parts, *([paragraph(f"… and {more} more parameters.")] if more else []))
 
 
+def comparison(evidence: Evidence) -> str:
+    """Efficiency and robustness of other discrepancies on the same data."""
+    found = evidence.comparison
+    if found is None or not found.rows:
+        return ""
+    limit = lambda value: "no limit" if np.isinf(value) else number(value)
+    rows = [(name, (number(row.joint), limit(row.largest))) for name, row in found.rows.items()]
+    text = (
+        "What other choices would have given: the joint efficiency of their estimates, were the model true, relative "
+        "to an efficient design; and the most that one observation can do to an estimate, in units of the standard "
+        "deviation of an efficient one times √n."
+    )
+    parts = [paragraph(text), table("Efficiency and robustness", ("efficiency", "largest influence"), rows, corner="")]
+    parts += [paragraph(note) for note in found.notes]
+    picture = tag("div", *figures.of_comparison(evidence), class_="figures")
+    return section("comparison", "Other discrepancies", *parts, picture)
+
+
 def data(evidence: Evidence) -> str:
     """The data by themselves."""
     x, shown = evidence.x, min(len(evidence.columns), _MOST_ROWS)

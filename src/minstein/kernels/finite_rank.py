@@ -1,0 +1,145 @@
+"""Kernels of finite rank, whose pair sums take linear work, and those that `ms.design` makes of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
+
+from .._fields import as_matrix
+from .._types import Array, Field, Point, is_traced
+from ..params import as_float, as_function
+from ._kernel import AbstractKernel, Span, Term
+
+
+class FiniteRank(AbstractKernel):
+    """K(x, y) = Σ_j f_j(x) f_j(y)ᵀ with the fields f_j(x) = Σ_a ψ_a(x) α_a·j.
+
+    A pair sum of it is a square of sums over points. By itself it sees only what its few fields see: add another
+    kernel.
+
+    Args:
+        functions: ψ, a function of one point with values of shape (B,).
+        coefficients: α, of shape (B, d, r): r fields in d dimensions.
+
+    >>> linear = ms.kernels.FiniteRank(lambda x: jnp.append(x, 1.0), np.eye(2)[:, None, :])   # the fields x and 1
+    >>> float(linear(jnp.array([2.0]), jnp.array([3.0]))[0, 0])                               # xy + 1
+    7.0
+    """
+
+    functions: Callable = eqx.field(converter=as_function)
+    coefficients: Any = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        if np.ndim(self.coefficients) != 3:
+            raise ValueError(f"FiniteRank: coefficients must have shape (B, d, r), got {np.shape(self.coefficients)}.")
+
+    def __call__(self, x: Point, y: Point) -> Float[Array, "d d"]:
+        F = lambda x: jnp.einsum("a,air->ir", self.functions(x), self.coefficients)
+        return F(x) @ F(y).T
+
+    def terms(self) -> tuple[Span]:
+        return (Span(self.functions, self.coefficients),)
+
+
+class Checks(eqx.Module):
+    """What a design is judged by.
+
+    Attributes:
+        names: those of the parameters.
+        fields: how many fields there were to choose from.
+        n: how many observations.
+        found: whether the pilot fit found a minimum.
+        r_squared: of the regression of ∂_θ log p on Stein features, leaving one out, for each parameter.
+        distance: between the designed estimate and the pilot's, in standard errors of the pilot.
+        identity: the smallest and the largest eigenvalue of the Hessian over the variance of the estimating functions,
+            all one at the truth.
+    """
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    fields: int = eqx.field(static=True)
+    n: int = eqx.field(static=True)
+    found: Bool[Array, "*k"]
+    r_squared: Float[Array, "*k p"]
+    distance: Float[Array, "*k"]
+    identity: Float[Array, "*k 2"]
+
+    @property
+    def accepted(self) -> Any:
+        """Whether the design is used: all checks are passed."""
+        xp = jnp if is_traced(self) else np
+        explains = xp.all(xp.asarray(self.r_squared) > LEAST_R_SQUARED, axis=-1)
+        low, high = xp.asarray(self.identity)[..., 0], xp.asarray(self.identity)[..., 1]
+        passed = explains & (xp.asarray(self.distance) < FARTHEST) & (low > 1 / APART) & (high < APART) & self.found
+        return passed if is_traced(passed) or np.ndim(passed) else bool(passed)
+
+    @property
+    def reason(self) -> str:
+        """Why the pilot was kept, or nothing."""
+        if self.accepted:
+            return ""
+        if not self.found:
+            return "the pilot fit found no minimum"
+        r_squared = np.nan_to_num(np.asarray(self.r_squared), nan=-np.inf)
+        if not r_squared.min() > LEAST_R_SQUARED:
+            worst = self.names[int(r_squared.argmin())]
+            return (
+                f"the fields explain too little of the Fisher score of {worst}: leave-one-out R² is "
+                f"{r_squared.min():.2f}, and must exceed {LEAST_R_SQUARED:g}"
+            )
+        if not float(self.distance) < FARTHEST:
+            return (
+                f"the designed estimate is {float(self.distance):.1f} standard errors of the pilot from it, and must "
+                f"be within {FARTHEST:g}"
+            )
+        low, high = (float(value) for value in self.identity)
+        return (
+            f"the information identity fails: eigenvalues from {low:.2g} to {high:.2g}, and must be between "
+            f"{1 / APART:g} and {APART:g}"
+        )
+
+    def __str__(self) -> str:
+        used = f"{self.fields} fields for {self.n} observations"
+        if not self.accepted:
+            return f"pilot kept, because {self.reason}"
+        shown = ", ".join(f"{name} {value:.3f}" for name, value in zip(self.names, self.r_squared, strict=True))
+        low, high = (float(value) for value in self.identity)
+        return (
+            f"accepted, {used}; leave-one-out R² (estimated efficiency) {shown}; {float(self.distance):.2g} standard "
+            f"errors from the pilot; information identity {low:.2f} to {high:.2f}"
+        )
+
+
+LEAST_R_SQUARED, FARTHEST, APART = 0.5, 4.0, 4.0
+"""The least R² of a parameter, the farthest from the pilot in its standard errors, and the largest ratio by which the
+information identity may fail."""
+
+
+class Designed(AbstractKernel):
+    """K = Σ_j f_j f_jᵀ + η k: the fields that `ms.design` learned, and a little of the pilot's kernel.
+
+    Where the design was not accepted, the fields are zero and K = k.
+
+    Attributes:
+        fields: Σ_j f_j f_jᵀ.
+        kernel: η k.
+        theta: the estimate of the design, from where a fit starts.
+        checks: what the design was judged by; `str(checks)` puts it in words.
+    """
+
+    fields: FiniteRank
+    kernel: AbstractKernel
+    theta: Float[Array, "*k p"]
+    checks: Checks
+
+    def __repr__(self) -> str:
+        return f"<traced>{self.kernel!r}" if is_traced(self) else f"{self.kernel!r} and learned fields, {self.checks}"
+
+    def __call__(self, x: Point, y: Point) -> Field:
+        return self.fields(x, y) + as_matrix(jnp.asarray(self.kernel(x, y)), x.shape[0])
+
+    def terms(self) -> tuple[Term | Span, ...] | None:
+        rest = self.kernel.terms()
+        return None if rest is None else (*self.fields.terms(), *rest)
