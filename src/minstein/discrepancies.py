@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from . import _fields, errors
@@ -63,14 +64,14 @@ class DKSD(AbstractPairwise):
         _check_continuous(self, model)
         if self.unbiased and x.shape[0] < 2:
             raise errors.too_few(x.shape[0])
-        self.pairing(*x.shape)
+        self.pairing(x.shape[0], x.shape[1], x.dtype)
         return self
 
-    def pairing(self, n: int, d: int) -> str:
-        """The backend that sums the pairs of n observations of d variables."""
+    def pairing(self, n: int, d: int, dtype: Any = np.float64) -> str:
+        """The backend that sums the pairs of n observations of d variables in this precision."""
         terms = self.terms()
         if terms is not None:
-            return chosen(terms, bucket(n), d, self.backend)
+            return chosen(terms, jax.ShapeDtypeStruct((bucket(n), d), dtype), self.backend)
         if self.backend is not None:
             raise errors.plain_backend(self.backend)
         return "autodiff"
@@ -127,7 +128,7 @@ class DKSD(AbstractPairwise):
 
     def stored(self, model, sample):
         terms = self.terms()
-        if terms is None or not self.still or chosen(terms, *sample.x.shape, self.backend) != "stored":
+        if terms is None or not self.still or chosen(terms, sample.x, self.backend) != "stored":
             return None
         if self.backend is None and not fits(len(terms), sample):
             return None

@@ -256,7 +256,7 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
 
 def _pairing(discrepancy: AbstractDiscrepancy, x: Array) -> tuple[str, ...]:
     """What a fit says of its pair sums, where they are not the plain ones."""
-    if not isinstance(discrepancy, DKSD) or discrepancy.pairing(*x.shape) != "lines":
+    if not isinstance(discrepancy, DKSD) or discrepancy.pairing(x.shape[0], x.shape[1], x.dtype) != "lines":
         return ()
     return ('The pairs were summed in linear time, to ten digits or more of the largest term (the backend "lines").',)
 

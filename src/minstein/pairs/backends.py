@@ -7,6 +7,10 @@
 All give the same numbers, but for rounding and the tolerance of `lines`.
 """
 
+from typing import Any
+
+import numpy as np
+
 from ..errors import no_lines
 from ..kernels import Term
 from ..sample import SORTED, Sample
@@ -17,13 +21,19 @@ from .reduce import reduced
 BACKENDS = ("tiles", "stored", "lines")
 
 
-def chosen(terms: tuple[Term, ...], rows: int, d: int, wish: str | None = None) -> str:
-    """The backend for the terms of a kernel on so many rows of d coordinates."""
+def chosen(terms: tuple[Term, ...], x: Any, wish: str | None = None) -> str:
+    """The backend for the terms of a kernel on padded data of the shape and precision of x.
+
+    Weights of exponentials are large and of both signs, which in single precision costs three more digits: there
+    `lines` are taken only where they are asked for.
+    """
+    rows, d = x.shape
     if wish == "lines":
         _check_lines(terms, d)
     if wish is not None:
         return wish
-    pays = d == 1 and rows >= SORTED and all(lines.supports(term.profile) for term in terms)
+    large = d == 1 and rows >= SORTED and x.dtype == np.float64
+    pays = large and all(lines.supports(term.profile) for term in terms)
     return "lines" if pays else "stored"
 
 
