@@ -99,7 +99,7 @@ def test_fields_are_those_of_every_pair(name):
 def test_a_far_point_with_a_large_feature_of_its_own_loses_no_digits():
     """What it receives from the others is sixteen orders below what it would give itself: nothing is subtracted."""
     x = np.concatenate([RNG.standard_normal(511), [3e5]])
-    t, m = np.append(RNG.standard_normal(511), 1.0), np.append(np.ones(511), 1e10)
+    t, m = np.append(RNG.uniform(1, 2, 511), 1.0), np.append(np.ones(511), 1e10)
     kernel, profile = KERNELS["imq"]
     F, J = fields(kernel, x, t, m)
     exact = written_out(profile, x, t, m)
@@ -158,7 +158,7 @@ def test_value_gradient_and_sandwich_are_those_of_the_tiles():
 
 @pytest.mark.slow
 def test_vmap_over_samples_and_normal_equations():
-    samples = RNG.standard_normal((3, 64))
+    samples = RNG.standard_normal((3, 200))
     fast, tiled = both(ms.kernels.Gaussian(1.0), None, unbiased=False)
     loss = lambda ksd: jax.vmap(lambda a, x: ksd(ms.models.Gaussian(a, 1.0), x))
     with jax.enable_x64(True):
@@ -168,7 +168,7 @@ def test_vmap_over_samples_and_normal_equations():
         )
     family = ms.models.ExponentialFamily(lambda x: jnp.array([x[0], -(x[0] ** 2) / 2]), [0.0, 1.0])
     for ours, theirs in zip(*(ms.quadratic(ksd, family, samples[0]) for ksd in (fast, tiled)), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-10)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.slow
@@ -189,6 +189,7 @@ def test_the_choice():
     assert ksd.pairing(1000, 1) == "stored"
     assert ksd.pairing(10**6, 1) == "lines"
     assert ksd.pairing(10**6, 2) == "stored"
+    assert ksd.pairing(10**6, 1, np.float32) == "stored"
     assert ms.KSD(ms.kernels.IMQ(1.0), backend="tiles").pairing(10**6, 1) == "tiles"
     assert ms.KSD(ms.kernels.Gaussian(1.0) * ms.kernels.IMQ(1.0)).pairing(10**6, 1) == "stored"
 

@@ -5,6 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from . import _fields, errors
@@ -73,7 +74,7 @@ class DKSD(AbstractPairwise):
         elif not isinstance(backend, Waves):
             backend = prepared(terms, x, lambda: self._order(model, x.shape[1]), backend)
         ready = DKSD(self.kernel, self.diffusion, unbiased=self.unbiased, backend=backend)
-        ready.pairing(*x.shape)
+        ready.pairing(*x.shape, x.dtype)
         return ready
 
     def _order(self, model: LogDensity, d: int) -> int:
@@ -81,11 +82,11 @@ class DKSD(AbstractPairwise):
         point = jax.ShapeDtypeStruct((d,), jnp.float32)
         return jax.eval_shape(lambda x: field_at(unwrap(model), self.diffusion, x)(x), point).ndim
 
-    def pairing(self, n: int, d: int) -> str:
-        """The backend that sums the pairs of n observations of d variables."""
+    def pairing(self, n: int, d: int, dtype: Any = np.float64) -> str:
+        """The backend that sums the pairs of n observations of d variables in this precision."""
         terms = self.terms()
         if terms is not None:
-            backend = chosen(terms, bucket(n), d, self.backend)
+            backend = chosen(terms, jax.ShapeDtypeStruct((bucket(n), d), dtype), self.backend)
             return "fourier" if isinstance(backend, Waves) else backend
         if self.backend is not None:
             raise errors.plain_backend(str(self.backend))
@@ -143,7 +144,7 @@ class DKSD(AbstractPairwise):
 
     def stored(self, model, sample):
         terms = self.terms()
-        if terms is None or not self.still or chosen(terms, *sample.x.shape, self.backend) != "stored":
+        if terms is None or not self.still or chosen(terms, sample.x, self.backend) != "stored":
             return None
         if self.backend is None and not fits(len(terms), sample):
             return None

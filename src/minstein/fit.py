@@ -289,7 +289,7 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
 
 def _pairing(discrepancy: AbstractDiscrepancy, x: Array) -> tuple[str, ...]:
     """What a fit says of its pair sums, where they are not the plain ones."""
-    backend = discrepancy.pairing(*x.shape) if isinstance(discrepancy, DKSD) else None
+    backend = discrepancy.pairing(*x.shape, x.dtype) if isinstance(discrepancy, DKSD) else None
     if backend not in ("lines", "fourier"):
         return ()
     return (

@@ -40,16 +40,16 @@ def apply(
         return jax.tree.map(lambda part: part[0], _apply_lines(form, kernel, alone))
     if isinstance(form, Box):
         return jax.tree.map(lambda part: part[0], _apply_waves(form, kernel, alone))
-    form, kernel = _held((form, kernel))
+    held, kernel = _held((form, kernel))
     r = phi.t.shape[1]
 
     def unpacked(flat: Array) -> Features:
         return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
 
     def solve(_, flat: Array) -> Array:
-        if isinstance(n, Blocks) and not isinstance(form, Ones):
-            return _packed(ring.apply(form, kernel, unpacked(flat), n, once))
-        return _packed(tiles.apply(form, kernel, unpacked(flat), n, once))
+        if isinstance(n, Blocks) and not isinstance(held, Ones):
+            return _packed(ring.apply(held, kernel, unpacked(flat), n, once))
+        return _packed(tiles.apply(held, kernel, unpacked(flat), n, once))
 
     return unpacked(_linear(solve, _packed(phi)))
 
@@ -128,9 +128,9 @@ def pair_sum(
 ) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
-    backend = chosen(terms, *sample.x.shape, backend) if sample.blocks is None else "tiles"
+    way = chosen(terms, sample.x, backend) if sample.blocks is None else "tiles"
     for term in terms:
-        form, features = formed(term, sample, phi, backend)
+        form, features = formed(term, sample, phi, way)
         total += quadratic_form((form, term.profile, sample.extent), features)
         if diagonal is not False:
             total += diagonal * inner(features, on_diagonal(form, term.profile, features))
@@ -163,11 +163,11 @@ def pair_fields(
         once: whether the computation will not be repeated, so that compiling it fast matters more than running it fast.
         backend: the one to use; None to choose.
     """
-    backend = chosen(terms, *sample.x.shape, backend) if sample.blocks is None else "tiles"
+    way = chosen(terms, sample.x, backend) if sample.blocks is None else "tiles"
     first = jax.tree.map(lambda part: part[0], phis)
     total = jax.tree.map(jnp.zeros_like, Fields(phis, phis))
     for term in terms:
-        form = formed(term, sample, first, backend)[0]
+        form = formed(term, sample, first, way)[0]
         change = lambda phi, term=term: reduced(term, sample, phi)[1]
         features = jax.vmap(change)(phis)
         if still and isinstance(form, AbstractFactored):

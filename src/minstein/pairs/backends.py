@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import no_fourier, no_lines, spread_backend
 from ..kernels import Span, Term
 from ..sample import SORTED, Sample
@@ -37,7 +39,8 @@ def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], w
         return _spread(wish)
     if wish == "fourier":
         return _wished_waves(terms, x, order)
-    if wish is not None or d not in (2, 3) or n < fourier.ROWS or not _radial(terms) or not fourier.installed():
+    large = d in (2, 3) and n >= fourier.ROWS and x.dtype == np.float64
+    if wish is not None or not large or not _radial(terms) or not fourier.installed():
         return wish
     if not _come_apart(terms, order()):
         return None
@@ -76,13 +79,19 @@ def _wished_waves(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], in
     return found
 
 
-def chosen(terms: tuple[Term | Span, ...], rows: int, d: int, wish: str | Waves | None = None) -> str | Waves:
-    """The backend for the terms of a kernel on so many rows of d coordinates."""
+def chosen(terms: tuple[Term | Span, ...], x: Any, wish: str | Waves | None = None) -> str | Waves:
+    """The backend for the terms of a kernel on padded data of the shape and precision of x.
+
+    Weights of exponentials are large and of both signs, which in single precision costs three more digits: there
+    `lines` are taken only where they are asked for.
+    """
+    rows, d = x.shape
     if wish == "lines":
         _check_lines(terms, d)
     if wish is not None:
         return wish
-    pays = d == 1 and rows >= SORTED and all(lines.supports(term.profile) for term in _radial(terms))
+    large = d == 1 and rows >= SORTED and x.dtype == np.float64
+    pays = large and all(lines.supports(term.profile) for term in _radial(terms))
     return "lines" if pays else "stored"
 
 

@@ -18,6 +18,7 @@ ways, to the right and to the left, and an axis l of exponentials.
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Bool, Complex, Float, Int
@@ -82,7 +83,7 @@ class _Frame(NamedTuple):
     end: Float[Array, "s B"]
 
     @classmethod
-    def of(cls, x: Float[Array, "s b B"], most: Scalar) -> "_Frame":
+    def of(cls, x: Float[Array, "s b B"], most: Scalar | float) -> "_Frame":
         """For blocks that are narrow up to a width."""
         low, high = x[:, 0], x[:, -1]
         narrow, centre = high - low <= most, (low + high) / 2
@@ -172,12 +173,12 @@ def _powers(a: Complex[Array, " l"]) -> Complex[Array, "w l p"]:
 
 def _series(powers: Complex[Array, "w l p"], moments: Float[Array, "s p c B"]) -> Complex[Array, "w s c l B"]:
     of = lambda part: jnp.einsum("wlp,spcB->wsclB", part, moments)
-    return lax.complex(of(powers.real), of(powers.imag))
+    return lax.complex(of(jnp.real(powers)), of(jnp.imag(powers)))
 
 
 def _real(how: str, a: Complex[Array, "*s"], b: Complex[Array, "*r"]) -> Float[Array, "*o"]:
     """The real part of a product."""
-    return jnp.einsum(how, a.real, b.real) - jnp.einsum(how, a.imag, b.imag)
+    return jnp.einsum(how, jnp.real(a), jnp.real(b)) - jnp.einsum(how, jnp.imag(a), jnp.imag(b))
 
 
 def _carried(a: Complex[Array, " l"], frame: _Frame, sent: Complex[Array, "w s c l B"]) -> Complex[Array, "w s c l B"]:
@@ -225,7 +226,7 @@ class _Wide(NamedTuple):
     @classmethod
     def of(cls, frame: _Frame, x: Float[Array, "s b B"]) -> "_Wide":
         first = jnp.argsort(frame.narrow.ravel())
-        numbers = jnp.resize(first, -(-len(first) // _CHUNK) * _CHUNK)
+        numbers = jnp.resize(first, (-(-len(first) // _CHUNK) * _CHUNK,))
         s, B = where = numbers // x.shape[2], numbers % x.shape[2]
         points = x[s, :, B]
         distances = jnp.stack([frame.end[where][:, None] - points, points - frame.start[where][:, None]])
@@ -247,7 +248,7 @@ class _Wide(NamedTuple):
     ) -> Complex[Array, "w s c l B"]:
         """What each block sends out, with that of wide blocks put in."""
 
-        def chunk(total: Array, s: Array, B: Array, distances: Array) -> Array:
+        def chunk(total: jax.Array, s: Array, B: Array, distances: Array) -> Array:
             E = jnp.exp(-a * distances[..., None])
             of = lambda part: jnp.einsum("wnjl,ncj->nwcl", part, sources[s, :, :, B])
             return total.at[:, s, :, :, B].set(lax.complex(of(E.real), of(E.imag)), mode="drop")
@@ -257,7 +258,7 @@ class _Wide(NamedTuple):
     def received(self, a: Complex[Array, " l"], arrived: Array, singly: Array) -> Float[Array, "s c b B"]:
         """Re Σ exp(−a(x − start)) and exp(−a(end − x)) times what arrives, added at the points of wide blocks."""
 
-        def chunk(total: Array, s: Array, B: Array, distances: Array) -> Array:
+        def chunk(total: jax.Array, s: Array, B: Array, distances: Array) -> Array:
             E = jnp.exp(-a * distances[::-1, ..., None])
             return total.at[s, :, :, B].add(_real("wnjl,nwcl->ncj", E, arrived[:, s, :, :, B]), mode="drop")
 

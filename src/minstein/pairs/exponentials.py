@@ -6,7 +6,7 @@ fit of k would lose digits. Everything is for kernels in units of their lengthsc
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Complex, Float
@@ -163,14 +163,14 @@ def _gauss(nodes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def _fitted(poles: np.ndarray, r: np.ndarray, values: np.ndarray, accuracy: np.ndarray) -> Complex[np.ndarray, "p 3"]:
     """The weights w of least squares in Re Σ w exp(−a r) ≈ values, each residual times its accuracy."""
     E = np.exp(-np.outer(r, poles))
-    A = np.concatenate([E.real, -E.imag], 1)
-    A = A[:, kept] if not (kept := np.any(A != 0, axis=0)).all() else A
+    A = np.concatenate([np.real(E), -np.imag(E)], 1)
+    kept = np.any(A != 0, axis=0)
     weights = np.zeros((2 * len(poles), 3))
     for q in range(3):
-        rows = A * accuracy[:, q : q + 1]
+        rows = A[:, kept] * accuracy[:, q : q + 1]
         norms = np.linalg.norm(rows, axis=0)
-        solution = lstsq(rows / norms, values[:, q] * accuracy[:, q], cond=1e-14, lapack_driver="gelsy")
-        weights[kept, q] = np.asarray(solution[0]) / norms
+        found: Any = lstsq(rows / norms, values[:, q] * accuracy[:, q], cond=1e-14, lapack_driver="gelsy")
+        weights[kept, q] = found[0] / norms
     return weights[: len(poles)] + 1j * weights[len(poles) :]
 
 
@@ -184,5 +184,5 @@ def _error(found: Exponentials, beta: float) -> float:
     poles = np.concatenate([found.poles.ravel(), found.end_poles[-1]])
     weights = np.concatenate([found.weights.reshape(-1, 3), found.end_weights[-1]])
     exact = _power_derivatives(r, beta)
-    difference = np.abs((np.exp(-np.outer(r, poles)) @ weights).real - exact)
+    difference = np.abs(np.real(np.exp(-np.outer(r, poles)) @ weights) - exact)
     return float(np.max(difference / np.abs(exact).max(0)))

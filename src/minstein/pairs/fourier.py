@@ -34,8 +34,8 @@ ROWS = 16_384
 MODES = 1 << 23
 """The most frequencies: their sums take a gigabyte."""
 
-_EPS = 1e-12
-"""What finufft is asked for."""
+_EPS = {8: 1e-12, 4: 1e-6}
+"""What finufft is asked for, by the bytes of a number."""
 
 _GAUSSIAN, _POWER = 8.5, 30.0
 """Frequencies that matter, over the scale of the kernel: e^(−ω²/2) and e^(−ω) are then lost in rounding."""
@@ -164,14 +164,14 @@ def _fields(form: Box, kernel: AbstractRadial, phis: Float[Array, "a n c"]) -> F
     at = tuple((2 * jnp.pi / L * (form.z - (low + high) / 2)).T)
     omega = jnp.stack(jnp.meshgrid(*map(_frequencies, L, form.modes), indexing="ij"))
     along = 1j * jnp.einsum("er,e...->r...", form.C, omega)
-    r = form.C.shape[1]
+    r, eps = form.C.shape[1], _EPS[phis.dtype.itemsize]
     sources = jnp.moveaxis(phis, 2, 1).astype(along.dtype)
-    sums = _each(lambda rows: nufft1(form.modes, rows, *at, iflag=-1, eps=_EPS), sources)
+    sums = _each(lambda rows: nufft1(form.modes, rows, *at, iflag=-1, eps=eps), sources)
     A = coefficients(kernel, L, high - low, form.modes) * (sums[:, :r] - along * sums[:, r:])
     slopes = along * A
     slopes = slopes if phis.shape[2] == 2 * r else jnp.sum(slopes, 1, keepdims=True)
     waves = jnp.concatenate([A, slopes], 1)
-    fields = _each(lambda rows: nufft2(rows, *at, iflag=1, eps=_EPS), waves).real
+    fields = _each(lambda rows: nufft2(rows, *at, iflag=1, eps=eps), waves).real
     return jnp.moveaxis(fields, 1, 2) - _own(form, kernel, phis)
 
 

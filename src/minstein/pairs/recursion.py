@@ -92,7 +92,7 @@ def _between_lanes(ends: tuple, widths: Array, gaps: Array, last: Array) -> tupl
 
 def _fields(coefficients: np.ndarray, moments: tuple, sign: int) -> Float[Array, "c l"]:
     """F and J from the moments of t and of m."""
-    k, slope, curvature = (sum(c * m for c, m in zip(row, moments, strict=True)) for row in coefficients)
+    k, slope, curvature = (sum(c * m for c, m in zip(row, moments, strict=True)) for row in coefficients.tolist())
     (kt, _), (st, sm), (_, cm) = (jnp.split(part, 2) for part in (k, slope, curvature))
     return jnp.concatenate([kt - sign * sm, sign * st - cm])
 
