@@ -4,7 +4,7 @@ import jax
 
 from . import errors
 
-_JOIN, _SILENCE, _END = 50, 20, 600
+_JOIN, _SILENCE, _END = 40, 20, 600
 """Seconds to wait for others at the start; after which one that is not heard of counts as lost; to wait at the end."""
 
 
