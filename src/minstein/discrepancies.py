@@ -74,7 +74,7 @@ class DKSD(AbstractPairwise):
         elif not isinstance(backend, Waves):
             backend = prepared(terms, x, lambda: self._order(model, x.shape[1]), backend)
         ready = DKSD(self.kernel, self.diffusion, unbiased=self.unbiased, backend=backend)
-        ready.pairing(*x.shape, x.dtype)
+        ready.pairing(x.shape[0], x.shape[1], x.dtype)
         return ready
 
     def _order(self, model: LogDensity, d: int) -> int:

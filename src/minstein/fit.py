@@ -287,9 +287,9 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
     return eqx.tree_at(lambda fit: fit.cov, result, xp.where(code == status.CONVERGED, result.cov, xp.nan))
 
 
-def _pairing(discrepancy: AbstractDiscrepancy, x: Array) -> tuple[str, ...]:
+def _pairing(discrepancy: AbstractDiscrepancy, x: Data) -> tuple[str, ...]:
     """What a fit says of its pair sums, where they are not the plain ones."""
-    backend = discrepancy.pairing(*x.shape, x.dtype) if isinstance(discrepancy, DKSD) else None
+    backend = discrepancy.pairing(x.shape[0], x.shape[1], x.dtype) if isinstance(discrepancy, DKSD) else None
     if backend not in ("lines", "fourier"):
         return ()
     return (

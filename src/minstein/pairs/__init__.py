@@ -47,7 +47,9 @@ def apply(
         return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
 
     def solve(_, flat: Array) -> Array:
-        if isinstance(n, Blocks) and not isinstance(held, Ones):
+        if isinstance(held, Ones):
+            return _packed(held.fields(unpacked(flat)))
+        if isinstance(n, Blocks):
             return _packed(ring.apply(held, kernel, unpacked(flat), n, once))
         return _packed(tiles.apply(held, kernel, unpacked(flat), n, once))
 

@@ -171,8 +171,8 @@ def _fields(form: Box, kernel: AbstractRadial, phis: Float[Array, "a n c"]) -> F
     slopes = along * A
     slopes = slopes if phis.shape[2] == 2 * r else jnp.sum(slopes, 1, keepdims=True)
     waves = jnp.concatenate([A, slopes], 1)
-    fields = _each(lambda rows: nufft2(rows, *at, iflag=1, eps=eps), waves).real
-    return jnp.moveaxis(fields, 1, 2) - _own(form, kernel, phis)
+    fields = _each(lambda rows: nufft2(rows, *at, iflag=1, eps=eps), waves)
+    return jnp.moveaxis(jnp.real(fields), 1, 2) - _own(form, kernel, phis)
 
 
 def _each(transform: Callable, batch: Array) -> Array:

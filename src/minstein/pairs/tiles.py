@@ -12,18 +12,16 @@ from .._types import Array, Tree
 from ..kernels import AbstractRadial
 from ..sample import TILE
 from ..sharded import Blocks
-from .forms import AbstractFactored, AbstractForm, Features, Full, Ones, Tile, square_distances
+from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, square_distances
 
 ROWS, ROWS_ONCE = 512, 2048
 """Up to so many rows the pairs are one tile without a loop, compiled in a third of the time; to the first as fast."""
 
 
 def apply(
-    form: AbstractFactored | Full | Ones, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
+    form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
 ) -> Features:
     """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the first n points; the features of the others must be zero."""
-    if isinstance(form, Ones):
-        return form.fields(phi)
     if isinstance(form, AbstractFactored):
         return form.gathered(products(form, kernel, form.sources(phi), n, once))
     return fields(form, kernel, phi, n)
