@@ -4,7 +4,7 @@ from pathlib import Path
 
 from docutils.utils.math.latex2mathml import tex2mathml
 
-ORDER = ("idea", "newcomb", "contamination", "wine_graph", "rings", "ising")
+ORDER = ("idea", "efficiency", "newcomb", "contamination", "wine_graph", "rings", "ising")
 
 
 def setup(app):

@@ -1,11 +1,15 @@
 """How Sphinx builds the documentation: `make docs`."""
 
+import os
 import shutil
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "src")]
+
+# Examples run once, so that compiling them takes longer than running them.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true")
 
 import minstein  # noqa: E402
 

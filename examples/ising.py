@@ -99,4 +99,4 @@ def main(out: Path = Path("out"), side: int = 10, n: int = 1000) -> Path:
 
 
 if __name__ == "__main__":
-    main(**({"side": 5, "n": 500} if "--quick" in sys.argv else {}))
+    main(**({"side": 4, "n": 300} if "--quick" in sys.argv else {}))

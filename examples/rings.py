@@ -98,4 +98,4 @@ def main(out: Path = Path("out"), steps: int = 3000) -> float:
 
 
 if __name__ == "__main__":
-    main(**({"steps": 1500} if "--quick" in sys.argv else {}))
+    main(**({"steps": 1000} if "--quick" in sys.argv else {}))

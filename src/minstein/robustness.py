@@ -115,10 +115,10 @@ def _along(fit: Fit, x: Any, centre: Array, rays: Array, distances: Array) -> Fl
 
 
 def _rates(values: Float[Array, "rays r *p"]) -> Array:
-    """The largest slope of log value on log distance over the rays; −∞ where the values vanish."""
+    """The largest slope of log value on log distance over the rays, as far out as it goes; −∞ where values vanish."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(values)
-        slopes = (logs[:, -1] - logs[:, 0]) / np.log(_FAR[-1] / _FAR[0])
+        slopes = (logs[:, -1] - logs[:, -2]) / np.log(_FAR[-1] / _FAR[-2])
     return np.where(np.isfinite(slopes), slopes, -np.inf).max(0)
 
 
