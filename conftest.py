@@ -12,4 +12,5 @@ import minstein as ms
 def _names(doctest_namespace):
     doctest_namespace.update(ms=ms, np=np, jnp=jnp, jax=jax)
 
+
 collect_ignore_glob = ["docs/gallery/*", "docs/*.py"]

@@ -1,9 +1,11 @@
 """The exceptions and warnings of minstein, and their texts.
 
-Every text says what was given, what is needed, why, and what to type instead.
+Every text says what was given, what is needed, why, what to type instead, and which page of docs/ explains it.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -34,6 +36,29 @@ class SingularInformation(NotConverged):
     """The loss does not change along some direction of the parameters. `fit` holds what there is."""
 
 
+P, Problem = ParamSpec("P"), TypeVar("Problem")
+
+
+def explained(page: str) -> Callable[[Callable[P, Problem]], Callable[P, Problem]]:
+    """Let the texts that a function makes, alone or in an exception, end with the page that explains them."""
+
+    def pointing(make: Callable[P, Problem]) -> Callable[P, Problem]:
+        @wraps(make)
+        def made(*args: P.args, **kwargs: P.kwargs) -> Problem:
+            problem = make(*args, **kwargs)
+            text = str(problem)
+            text = text if " See docs/" in text else f"{text} See docs/{page}."
+            if isinstance(problem, BaseException):
+                problem.args = (text,)
+                return problem
+            return cast(Problem, text)
+
+        made.page = page  # type: ignore[attr-defined]
+        return made
+
+    return pointing
+
+
 def rows_text(bad: np.ndarray, *, most: int = 8) -> str:
     """Name the rows where `bad` is true: '3 of 100 rows (rows 4, 17, 56)'."""
     where = np.flatnonzero(bad)
@@ -41,14 +66,17 @@ def rows_text(bad: np.ndarray, *, most: int = 8) -> str:
     return f"{len(where)} of {len(bad)} rows ({'row' if len(where) == 1 else 'rows'} {shown})"
 
 
+@explained("sharp-bits.md")
 def wrong_shape(shape: tuple[int, ...]) -> ValueError:
     return ValueError(f"x must have shape (n, d) or (n,), got {shape}. Each row is one observation.")
 
 
+@explained("sharp-bits.md")
 def empty_sample(shape: tuple[int, ...]) -> ValueError:
     return ValueError(f"x has no observations or no coordinates: its shape is {shape}.")
 
 
+@explained("sharp-bits.md")
 def not_floating(dtype: object) -> TypeError:
     return TypeError(
         f"x must be floating point, got {dtype}. The discrepancies here differentiate log p in x, "
@@ -57,6 +85,7 @@ def not_floating(dtype: object) -> TypeError:
     )
 
 
+@explained("sharp-bits.md")
 def not_finite(bad: np.ndarray) -> ValueError:
     return ValueError(
         f"x has NaN or infinite entries in {rows_text(bad)}. "
@@ -64,10 +93,12 @@ def not_finite(bad: np.ndarray) -> ValueError:
     )
 
 
+@explained("sharp-bits.md")
 def masked(count: int) -> ValueError:
     return ValueError(f"x is a masked array with {count} masked entries. Drop those rows: np.ma.compress_rows(x).")
 
 
+@explained("discrete.md")
 def not_in_alphabet(x: np.ndarray, bad: np.ndarray, values: tuple[float, ...]) -> ValueError:
     letters = ", ".join(f"{v:g}" for v in values)
     others = np.unique(x[bad])
@@ -85,6 +116,7 @@ def not_in_alphabet(x: np.ndarray, bad: np.ndarray, values: tuple[float, ...]) -
     )
 
 
+@explained("discrete.md")
 def not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
     shown = ", ".join(f"{v:g}" for v in np.unique(x[bad])[:4])
     return ValueError(
@@ -93,10 +125,12 @@ def not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def too_many_states(letters: int, d: int, most: int) -> ValueError:
     return ValueError(f"{letters}^{d} states are too many to enumerate; at most {most} are.")
 
 
+@explained("discrete.md")
 def needs_continuous(name: str, space: Any) -> TypeError:
     return TypeError(
         f"{name} differentiates log p in x, but the model lives on {space!r}, where there is no derivative. "
@@ -104,6 +138,7 @@ def needs_continuous(name: str, space: Any) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def needs_discrete(name: str, what: str, space: Any) -> TypeError:
     return TypeError(
         f"{name} needs a model on {what}, but this one lives on {space!r}. For continuous data use ms.KSD or ms.SM; "
@@ -112,10 +147,12 @@ def needs_discrete(name: str, what: str, space: Any) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def bad_neighbours(shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(f"neighbours(x) must return states of shape (k, {d}) for one x of shape ({d},), got {shape}.")
 
 
+@explained("discrete.md")
 def asymmetric_neighbours(what: str) -> ValueError:
     return ValueError(
         f"The neighbourhood is not symmetric: {what}. Probability flows both ways along an edge, or the flow does not "
@@ -123,6 +160,7 @@ def asymmetric_neighbours(what: str) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def looks_up() -> TypeError:
     return TypeError(
         "MPF with form='kl' or 'l1' looks up which neighbours were observed, which jit, vmap and minibatches do not "
@@ -130,6 +168,7 @@ def looks_up() -> TypeError:
     )
 
 
+@explained("discrete.md")
 def nothing_unobserved() -> ValueError:
     return ValueError(
         "Every neighbour of every observation was itself observed, so that MPF with form='kl', which counts the flow "
@@ -137,6 +176,7 @@ def nothing_unobserved() -> ValueError:
     )
 
 
+@explained("discrete.md")
 def bad_log_density(bad: np.ndarray) -> ValueError:
     return ValueError(
         f"log p is not finite at {rows_text(bad)}. Usual causes: (a) a parameter out of its range: mark it with "
@@ -144,6 +184,7 @@ def bad_log_density(bad: np.ndarray) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def bad_ratio(value: float) -> ValueError:
     return ValueError(
         f"The discrepancy is {value} although log p is finite at every observation. Usual cause: a neighbouring state "
@@ -151,6 +192,7 @@ def bad_ratio(value: float) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def no_sandwich_for_flow(form: str) -> str:
     return (
         f"No standard errors: MPF with form='{form}' depends on which neighbours were observed, so that it is no "
@@ -158,6 +200,7 @@ def no_sandwich_for_flow(form: str) -> str:
     )
 
 
+@explained("discrete.md")
 def no_sandwich_for_chains() -> str:
     return (
         "No standard errors: contrastive divergence follows a random update, the gradient of no loss whose Hessian the "
@@ -165,6 +208,7 @@ def no_sandwich_for_chains() -> str:
     )
 
 
+@explained("discrete.md")
 def no_transition(kernel: Any) -> TypeError:
     return TypeError(
         "A Markov kernel is one of ms.markov, made with its arguments, such as ms.markov.RandomWalk(0.5), or a "
@@ -172,16 +216,19 @@ def no_transition(kernel: Any) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def bad_transition(shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(f"The Markov kernel must return a point of shape ({d},) for a point of that shape, got {shape}.")
 
 
+@explained("discrete.md")
 def continuous_kernel(name: str, space: Any) -> TypeError:
     return TypeError(
         f"{name} moves on ℝᵈ, but the model lives on {space!r}. Use ms.markov.Gibbs() or ms.markov.SingleFlip()."
     )
 
 
+@explained("discrete.md")
 def not_invariant(what: str, z: float) -> ValueError:
     return ValueError(
         f"The kernel does not leave the model invariant: draws from the model that take one step change {what}, by "
@@ -190,6 +237,7 @@ def not_invariant(what: str, z: float) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def never_moves(text: str) -> ValueError:
     return ValueError(
         f"{text} Take a smaller step, start the model nearer to the data, or use another kernel; a chain that stays "
@@ -197,6 +245,7 @@ def never_moves(text: str) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def chains_need_steps(solver: str) -> TypeError:
     return TypeError(
         f"{solver} minimises a loss, and contrastive divergence has none, only a random update. "
@@ -204,6 +253,7 @@ def chains_need_steps(solver: str) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def bad_growth(value: float) -> ValueError:
     return ValueError(
         f"The contrastive divergence is {value}. Usual causes: (a) log p is not finite at an observation; "
@@ -211,6 +261,7 @@ def bad_growth(value: float) -> ValueError:
     )
 
 
+@explained("choosing.md")
 def too_few(n: int) -> ValueError:
     return ValueError(
         f"A U-statistic of degree two needs at least 2 observations, got {n}. "
@@ -218,6 +269,7 @@ def too_few(n: int) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def not_scalar(shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(
         f"model(x) must return a scalar, got shape {shape}. It is called on one point x of shape ({d},), "
@@ -225,6 +277,7 @@ def not_scalar(shape: tuple[int, ...], d: int) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def bad_score(score: np.ndarray) -> ValueError:
     bad = ~np.isfinite(score)
     rows = rows_text(np.asarray(bad.any(axis=1)))
@@ -237,11 +290,13 @@ def bad_score(score: np.ndarray) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def bad_feature(what: str, values: np.ndarray) -> ValueError:
     bad = np.asarray(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
     return ValueError(f"{what} is not finite at {rows_text(bad)}. Check it on x[{np.flatnonzero(bad)[0]}].")
 
 
+@explained("your-own-model.md")
 def bad_loss(value: float) -> ValueError:
     return ValueError(
         f"The discrepancy is {value} although every score is finite. "
@@ -252,6 +307,7 @@ def bad_loss(value: float) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def bad_derivative(what: str) -> ValueError:
     return ValueError(
         f"The {what} is not finite although the loss is. "
@@ -260,6 +316,7 @@ def bad_derivative(what: str) -> ValueError:
     )
 
 
+@explained("choosing.md")
 def bad_field(name: str, shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(
         f"{name} must return a scalar, a vector of shape ({d},) or a matrix of shape ({d}, {d}) "
@@ -267,6 +324,7 @@ def bad_field(name: str, shape: tuple[int, ...], d: int) -> ValueError:
     )
 
 
+@explained("sharp-bits.md")
 def model_is_traced() -> str:
     return (
         "x is float64, but the model is being traced by JAX with 64-bit mode off, so the computation falls back to "
@@ -275,6 +333,7 @@ def model_is_traced() -> str:
     )
 
 
+@explained("your-own-model.md")
 def no_parameters() -> ValueError:
     return ValueError(
         "The model has no free parameters, so there is nothing to differentiate in. Parameters are floating-point "
@@ -282,6 +341,7 @@ def no_parameters() -> ValueError:
     )
 
 
+@explained("choosing.md")
 def theta_dependent_dsm() -> TypeError:
     return TypeError(
         "DSM needs a diffusion that does not depend on the model, because its θ-dependent terms could then not be "
@@ -289,6 +349,7 @@ def theta_dependent_dsm() -> TypeError:
     )
 
 
+@explained("design.md")
 def no_gradient_in_data() -> TypeError:
     return TypeError(
         "A discrepancy is differentiable in the model, not in x or in the kernel's parameters. "
@@ -296,6 +357,7 @@ def no_gradient_in_data() -> TypeError:
     )
 
 
+@explained("fitting.md")
 def not_converged(fit: Any) -> NotConverged:
     code = int(fit.status)
     kind = SingularInformation if code == status.SINGULAR else NotConverged
@@ -308,6 +370,7 @@ def not_converged(fit: Any) -> NotConverged:
     )
 
 
+@explained("fitting.md")
 def no_pilot(fit: Any) -> NotConverged:
     return NotConverged(
         f"The diffusion depends on θ and is held at a pilot fit by KSD, but that fit failed: {fit.message} "
@@ -316,6 +379,7 @@ def no_pilot(fit: Any) -> NotConverged:
     )
 
 
+@explained("fitting.md")
 def no_fixed_point(fit: Any, rounds: int) -> NotConverged:
     return NotConverged(
         f"The diffusion was held again at each fit, but the fits still moved after {rounds} rounds. "
@@ -324,10 +388,12 @@ def no_fixed_point(fit: Any, rounds: int) -> NotConverged:
     )
 
 
+@explained("fitting.md")
 def refreeze_is_traced() -> TypeError:
     return TypeError("refreeze=True needs to look at each fit, which jit and vmap do not allow. Drop it there.")
 
 
+@explained("fitting.md")
 def not_convex() -> str:
     return (
         "The U-statistic of this sample has no minimum near the data (it is not convex), so the V-statistic was "
@@ -335,10 +401,12 @@ def not_convex() -> str:
     )
 
 
+@explained("fitting.md")
 def no_key(solver: str) -> ValueError:
     return ValueError(f"{solver} draws at random here, so it needs a key: key=jax.random.key(0).")
 
 
+@explained("fitting.md")
 def too_many_for_covariance(p: int) -> ValueError:
     return ValueError(
         f"The model has {p} parameters, too many for the matrix of second derivatives that standard errors need. "
@@ -346,14 +414,17 @@ def too_many_for_covariance(p: int) -> ValueError:
     )
 
 
+@explained("fitting.md")
 def small_batch(batch: int) -> ValueError:
     return ValueError(f"A minibatch needs at least 2 observations, got {batch}.")
 
 
+@explained("fitting.md")
 def bad_checkpoint(path: Any, reason: str) -> ValueError:
     return ValueError(f"The checkpoint {path} cannot be resumed: {reason}. Delete it, or give another path.")
 
 
+@explained("fitting.md")
 def not_in_file(text: str) -> TypeError:
     return TypeError(
         f"{text} was written in Python and is not in the file, which holds no code. "
@@ -361,20 +432,24 @@ def not_in_file(text: str) -> TypeError:
     )
 
 
+@explained("fitting.md")
 def not_a_fit(path: Any) -> ValueError:
     return ValueError(f"{path} is not a fit that minstein saved, or it is damaged.")
 
 
+@explained("fitting.md")
 def newer_file(path: Any, version: int, by: Any) -> ValueError:
     return ValueError(f"{path} was written by a newer minstein ({by}, file version {version}). Update minstein.")
 
 
+@explained("inference.md")
 def no_covariance(irregular: str | None) -> ValueError:
     if irregular:
         return ValueError(irregular)
     return ValueError("The fit was made with covariance=False, so it has no standard errors. Fit again without it.")
 
 
+@explained("inference.md")
 def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
     return ValueError(
         f"x has shape {got}, but the fit was made from a sample of shape {fitted}. A fit holds no data: "
@@ -382,6 +457,7 @@ def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def boundary_term(edges: Any, x: np.ndarray) -> str:
     """For edges as `stein_class` finds them, and the data."""
     where = "; ".join([_edge_text(edge, x) for edge in edges[:3]] + ["…"] * (len(edges) > 3))

@@ -27,6 +27,10 @@ class LBFGS(AbstractIterative):
         tolerance: of the gradient, in those units and those of the noise of the loss; ε^0.375 of the precision if None.
         memory: how many earlier steps approximate the Hessian.
         starts: further random starts (needs `key`).
+
+    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
+    >>> ms.fit(ms.models.Gaussian(0.0, 1.0), x, ms.SM(), solver=ms.LBFGS()).converged
+    True
     """
 
     max_steps: int = eqx.field(static=True, default=500)

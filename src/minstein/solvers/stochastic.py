@@ -260,6 +260,14 @@ class SGD(AbstractStochastic):
         checkpoint: a file to which the walk is saved every so often. If it is there already, the walk goes on from it,
             with the result it would have had without the interruption.
         every: steps between checkpoints.
+
+    >>> import optax
+    >>> x = np.random.default_rng(0).normal(3.0, 1.0, 64)
+    >>> solver = ms.SGD(optax.adam(0.1), steps=60, batch=16)
+    >>> model = ms.models.Gaussian(0.0, ms.fixed(1.0))
+    >>> fit = ms.fit(model, x, ms.SM(), solver=solver, key=jax.random.key(0), covariance=False, throw=False)
+    >>> bool(abs(fit.params["loc"] - x.mean()) < 0.5)
+    True
     """
 
     optimiser: Any = eqx.field(default=None, repr=False)
@@ -297,6 +305,13 @@ class RiemannianSGD(AbstractStochastic):
         step: γ, a number or a function of the step's index such as `lambda t: 0.5 / (1 + t / 100)`.
         steps, batch, average, checkpoint, every: as for `SGD`.
         ridge: what is added to ĝ, in units of its mean diagonal.
+
+    >>> x = np.random.default_rng(0).normal(3.0, 1.0, 64)
+    >>> solver = ms.RiemannianSGD(0.25, steps=30, batch=32)
+    >>> model = ms.models.Gaussian(0.0, ms.fixed(1.0))
+    >>> fit = ms.fit(model, x, ms.SM(), solver=solver, key=jax.random.key(0), covariance=False, throw=False)
+    >>> bool(abs(fit.params["loc"] - x.mean()) < 0.5)
+    True
     """
 
     step: float | Callable = 0.1
