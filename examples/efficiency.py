@@ -2,11 +2,11 @@
 How efficient is each discrepancy?
 ==================================
 
-The variance of an estimate in large samples, by the sandwich at the truth, against the Cramér–Rao bound. In place of a sample
-stand quantiles of the model, so that nothing is random. For a location and a scale that are fitted together, a wide
-kernel makes KSD as good as maximum likelihood, whatever the family; score matching is so only for the normal. For other
-parameters a wide kernel can do harm: those of exp(ax + bx² − x⁴), and the scale of Gumbel's distribution with a known
-location. Prints a table and draws efficiency against the width of the kernel: out/efficiency.png.
+The variance of an estimate in large samples, by the sandwich at the truth, against the Cramér–Rao bound. In place of a
+sample stand quantiles of the model, so that nothing is random. For a location and a scale that are fitted together, a
+wide kernel makes KSD as good as maximum likelihood in each of these families; score matching is so only for the normal.
+For other parameters a wide kernel can do harm: those of exp(ax + bx² − x⁴), and the scale of Gumbel's distribution with
+a known location. Prints a table and draws efficiency against the width of the kernel: out/efficiency.png.
 """
 
 import sys
@@ -82,7 +82,7 @@ CASES = (
 
 
 def fisher(model: Any, x: np.ndarray) -> np.ndarray:
-    """The Fisher information. The unknown derivative of the log-normaliser is the mean of ∂log p, which is taken off."""
+    """The Fisher information: the covariance of ∂log p, whose mean stands for the normaliser that is not known."""
     with jax.enable_x64(True):
         log_p = lambda theta, x: ms.params.with_theta(model, theta)(x)
         slopes = jax.vmap(jax.grad(lambda t, x: _plain(log_p(t, x))), (None, 0))(ms.params.theta(model), x[:, None])
@@ -99,18 +99,19 @@ def efficiency(discrepancy: Any, model: Any, x: np.ndarray) -> float:
     return float((np.linalg.det(fisher(model, x)) * np.linalg.det(cov)) ** (-1 / len(cov)))
 
 
-def study(n: int, widths: np.ndarray = WIDTHS) -> dict[str, tuple[float, np.ndarray]]:
+def study(n: int) -> dict[str, tuple[float, np.ndarray]]:
     """By case: the efficiency of score matching, and that of KSD for each width."""
     found = {}
     for case in CASES:
         x = case.quantiles((np.arange(n) + 0.5) / n)
         median = ms.kernels.median_heuristic(x)
-        ksd = [efficiency(ms.KSD(ms.kernels.IMQ(float(w * median)), unbiased=False), case.model, x) for w in widths]
+        ksd = [efficiency(ms.KSD(ms.kernels.IMQ(float(w * median)), unbiased=False), case.model, x) for w in WIDTHS]
         found[case.name] = efficiency(ms.SM(), case.model, x), np.array(ksd)
     return found
 
 
-def main(out: Path = Path("out"), n: int = 2000) -> Path:
+def main(out: Path = Path("out"), n: int = 2000) -> dict[str, tuple[float, np.ndarray]]:
+    """Study, print, draw, and return what was found."""
     found = study(n)
     print(f"{'Efficiency':<34}{'SM':>6}  KSD at " + "".join(f"{w:6.2f}" for w in WIDTHS) + " median distances")
     for name, (matching, ksd) in found.items():
@@ -127,10 +128,9 @@ def main(out: Path = Path("out"), n: int = 2000) -> Path:
     ax.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0.1, 0))
     ax.set_title("Lines: KSD. Points: score matching. 1 is maximum likelihood.", fontsize=10)
     out.mkdir(parents=True, exist_ok=True)
-    path = out / "efficiency.png"
-    figure.savefig(path, dpi=150)
-    print(f"Wrote {path}")
-    return path
+    figure.savefig(out / "efficiency.png", dpi=150)
+    print(f"Wrote {out / 'efficiency.png'}")
+    return found
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 The normaliser cancels
 ======================
 
-The model is p(x) ∝ exp(θx − x⁴/4), whose normaliser has no closed form. A constant in log p moves the curve up or down, but
-not its slope, the score θ − x³; and a Stein discrepancy sees the model through its score alone. On the right is the loss of
-300 draws with θ = 1: a parabola, because the score is linear in θ. Its lowest point is the estimate. Maximum likelihood,
-for which the normaliser has to be integrated at every θ that is tried, lands within a standard error of it: out/idea.png.
+The model is p(x) ∝ exp(θx − x⁴/4), whose normaliser has no closed form. A constant in log p moves the curve up or down,
+but not its slope, the score θ − x³; and a Stein discrepancy sees the model through its score alone. On the right is the
+loss of 300 draws with θ = 1: a parabola, because the score is linear in θ. Its lowest point is the estimate. Maximum
+likelihood, for which the normaliser has to be integrated at every θ that is tried, lands within a standard error of it:
+out/idea.png.
 """
 
 from pathlib import Path

@@ -12,10 +12,21 @@ import minstein as ms
 from minstein import errors
 
 DOCS = Path(__file__).parents[1] / "docs"
-SUBMODULES = "datasets diffusions kernels markov models operator params plot spaces special".split()
+SUBMODULES = (
+    "datasets",
+    "diffusions",
+    "kernels",
+    "markov",
+    "models",
+    "operator",
+    "params",
+    "plot",
+    "spaces",
+    "special",
+)
 MODULES = {"ms": ms} | {f"ms.{name}": getattr(ms, name) for name in SUBMODULES}
 WITHOUT = {"Function", "Term", "as_kernel", "as_transition", "nuts"}
-"""Without an example: what reads a user's argument, and a sampler that compiles for longer than all examples together."""
+"""Without an example: what reads a user's argument, and a sampler that takes longer than all examples together."""
 
 
 def public(module: types.ModuleType) -> list[str]:

@@ -229,7 +229,7 @@ class TestRobustness:
 
     @pytest.mark.slow
     def test_an_influence_that_tends_to_a_constant_is_bounded(self):
-        """By KSD the influence on a normal scale is c + O(1/z), rising to |c| along one ray and falling along the other."""
+        """By KSD the influence on a normal scale is c + O(1/z): |c| from below on one ray, from above on another."""
         x = np.random.default_rng(0).normal(size=100)
         fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x)
         far = np.abs(ms.influence(fit, x, np.array([-1e5, -1e4, 1e4, 1e5]))[:, 1])

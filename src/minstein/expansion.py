@@ -40,7 +40,7 @@ def value_and_grad(
 def hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
     """The matrix of second derivatives of the loss in θ.
 
-    >>> ms.hessian(ms.SM(), ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([0.0, 1.0, 3.0]))       # of mean (x − θ)² − 2
+    >>> ms.hessian(ms.SM(), ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([0.0, 1.0, 3.0]))   # of mean (x − θ)²
     array([[2.]])
     """
     return _evaluate(_hessian, "Hessian", discrepancy, model, x)[1]

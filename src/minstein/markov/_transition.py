@@ -65,7 +65,8 @@ def run(
 ) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
     """Chains from each row of x after so many steps, and the share of each one's steps that moved it.
 
-    >>> ends, moved = ms.markov.run(ms.markov.RandomWalk(0.5), ms.models.Gaussian(0.0, 1.0), jnp.zeros((3, 1)), jax.random.key(0), 2)
+    >>> walk, model = ms.markov.RandomWalk(0.5), ms.models.Gaussian(0.0, 1.0)
+    >>> ends, moved = ms.markov.run(walk, model, jnp.zeros((3, 1)), jax.random.key(0), 2)
     >>> ends.shape, moved.shape
     ((3, 1), (3,))
     """

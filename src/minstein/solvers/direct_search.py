@@ -22,10 +22,9 @@ class DirectSearch(AbstractIterative):
         tolerance: the last step, in units in which the loss changes by what one observation contributes.
         starts: further random starts (needs `key`).
 
-    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
-    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM(), solver=ms.DirectSearch())
-    >>> bool(abs(fit.params["loc"] - x.mean()) < 1e-3)
-    True
+    >>> solver = ms.DirectSearch()                            # ms.fit(model, x, solver=solver)
+    >>> solver.needs_key
+    False
     """
 
     max_steps: int = eqx.field(static=True, default=500)

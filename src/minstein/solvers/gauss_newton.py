@@ -34,9 +34,8 @@ class GaussNewton(AbstractIterative):
         tolerance: of the next step, in units of the noise of the loss; √ε of the precision if None.
         starts: further random starts (needs `key`) besides the model's own values and its family's start.
 
-    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
-    >>> fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x, ms.SM(), solver=ms.GaussNewton())
-    >>> np.allclose(fit.theta, [x.mean(), x.std()])
+    >>> solver = ms.GaussNewton(starts=10)                    # ms.fit(model, x, solver=solver, key=key)
+    >>> solver.needs_key
     True
     """
 

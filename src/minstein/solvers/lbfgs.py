@@ -28,9 +28,9 @@ class LBFGS(AbstractIterative):
         memory: how many earlier steps approximate the Hessian.
         starts: further random starts (needs `key`).
 
-    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
-    >>> ms.fit(ms.models.Gaussian(0.0, 1.0), x, ms.SM(), solver=ms.LBFGS()).converged
-    True
+    >>> solver = ms.LBFGS(max_steps=500)                      # ms.fit(model, x, solver=solver)
+    >>> solver.needs_key
+    False
     """
 
     max_steps: int = eqx.field(static=True, default=500)
