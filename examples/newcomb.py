@@ -24,18 +24,11 @@ COLOURS = {"Score matching": "#D55E00", "KSD": "#E69F00", "Robust DKSD": "#0072B
 
 
 def fits(x: np.ndarray) -> dict[str, ms.Fit]:
-    median = float(np.median(x))
-    spread = 1.4826 * float(np.median(np.abs(x - median)))
-    robust = ms.DKSD(
-        ms.kernels.IMQ(ms.kernels.median_heuristic(x)),
-        lambda z: 1 / (1 + ((z[0] - median) / (3 * spread)) ** 2),
-        unbiased=False,
-    )
     gaussian, student = ms.models.Gaussian(0.0, 1.0), ms.models.StudentT(0.0, 1.0, 3.0)
     return {
         "Score matching": ms.fit(gaussian, x, ms.SM()),
         "KSD": ms.fit(gaussian, x),
-        "Robust DKSD": ms.fit(gaussian, x, robust),
+        "Robust DKSD": ms.fit(gaussian, x, ms.default.robust_discrepancy(x[:, None])),
         "Student-t, KSD": ms.fit(student, x),
     }
 
