@@ -7,7 +7,7 @@ VERSIONS := $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' 2>/dev/null; d
 VERSION ?= $(firstword $(VERSIONS))
 ENV = .venv/$(VERSION)
 
-.PHONY: demo test test-slow test-all lint bench clean
+.PHONY: demo test test-slow test-all lint docs bench clean
 
 demo: $(ENV)/ready           ## Fit data that ship with the project, print the summary and write a report
 	$(ENV)/bin/minstein fit dataset:newcomb --model gaussian --robust --out out/newcomb
@@ -27,6 +27,9 @@ lint: $(ENV)/ready           ## Style, types and import order
 	$(ENV)/bin/pyright --pythonpath $(ENV)/bin/python
 	$(ENV)/bin/lint-imports
 
+docs: $(ENV)/ready           ## The documentation with its gallery, in out/docs; a warning is an error
+	$(ENV)/bin/python -m sphinx --fail-on-warning --keep-going --quiet docs out/docs
+
 bench: $(ENV)/ready          ## Speed and memory, as CPU time and ratios
 	$(ENV)/bin/python -m benchmarks
 
@@ -38,4 +41,4 @@ $(ENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv out
+	rm -rf .venv out docs/gallery

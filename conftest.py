@@ -11,3 +11,6 @@ import minstein as ms
 @pytest.fixture(autouse=True)
 def _names(doctest_namespace):
     doctest_namespace.update(ms=ms, np=np, jnp=jnp, jax=jax)
+
+
+collect_ignore_glob = ["docs/gallery/*", "docs/*.py"]

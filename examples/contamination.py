@@ -1,4 +1,8 @@
-"""A sample with more and more gross errors: where do location and scale go?
+"""
+More and more gross errors
+==========================
+
+A sample with more and more gross errors: where do location and scale go?
 
 200 draws from a standard normal distribution, a share of them replaced by draws around 8. Maximum likelihood follows
 the errors at once, Huber's estimator follows them slowly, Tukey's redescending one holds out, but the scale that goes
@@ -7,6 +11,7 @@ location and scale; it pays with a larger variance where there are no errors. Pr
 them with one sample and the densities fitted to it: out/contamination.png.
 """
 
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -120,4 +125,4 @@ def main(out: Path = Path("out"), replications: int = 20) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    main(**({"replications": 5} if "--quick" in sys.argv else {}))

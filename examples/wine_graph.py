@@ -1,4 +1,8 @@
-"""Which constituents of wine depend on each other, given all the others?
+"""
+A graphical model of wine
+=========================
+
+Which constituents of wine depend on each other, given all the others?
 
 Eight positive measurements of 178 wines, as a pairwise model on the positive orthant: log p = ηᵀx − ½ xᵀΛx for x > 0.
 Its normaliser is an integral over the orthant without a closed form. Score matching with the diffusion m(x) = diag(x),

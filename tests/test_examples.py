@@ -29,6 +29,28 @@ def _close():
     plt.close("all")
 
 
+def test_idea(tmp_path):
+    """Near the truth, and near maximum likelihood, in units of the standard error."""
+    fit, best = example("idea").main(tmp_path)
+    assert abs(fit.params["theta"] - 1.0) < 3 * fit.bse["theta"]
+    assert abs(fit.params["theta"] - best) < fit.bse["theta"]
+    assert (tmp_path / "idea.png").stat().st_size > 10_000
+
+
+def test_efficiency(tmp_path):
+    """Score matching of a normal is maximum likelihood; t and Gumbel against an independent quadrature."""
+    module = example("efficiency")
+    found = module.main(tmp_path, n=400)
+    assert found["normal, location and scale"][0] == pytest.approx(1, abs=0.05)
+    at = lambda name: found[name][1][[2, 4]]  # at one and at four median distances
+    np.testing.assert_allclose(at("t with 5 df, location and scale"), [0.794, 0.972], atol=0.02)
+    np.testing.assert_allclose(at("Gumbel, scale alone"), [0.544, 0.237], atol=0.05)
+    t = next(case for case in module.CASES if case.name.startswith("t with"))
+    fisher = module.fisher(t.model, t.quantiles((np.arange(4000) + 0.5) / 4000))
+    np.testing.assert_allclose(np.diag(fisher), [6 / 8, 10 / 8], rtol=0.01)  # (ν+1)/(ν+3) and 2ν/(ν+3)
+    assert (tmp_path / "efficiency.png").stat().st_size > 10_000
+
+
 def test_newcomb(tmp_path, capsys):
     assert example("newcomb").main(tmp_path).stat().st_size > 10_000
     assert "Without the two:     mean 27.8" in capsys.readouterr().out

@@ -45,6 +45,12 @@ class CD(AbstractRandom):
         steps: n, the steps of the chain before each update.
         persistent: whether chains go on from where they ended instead of from the observations, which brings the
             update near that of maximum likelihood where the parameters move slowly.
+
+    >>> x = np.array([[1, 1], [1, 1], [1, -1], [-1, -1]])
+    >>> cd = ms.CD(ms.markov.Gibbs(), 1)
+    >>> loss = cd(ms.models.Ising(ms.fixed([0.0, 0.0]), 0.3), x, key=jax.random.key(0))
+    >>> bool(np.isfinite(loss))
+    True
     """
 
     kernel: AbstractTransition

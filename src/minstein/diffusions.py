@@ -16,6 +16,8 @@ from ._types import Field, LogDensity, MatrixField, Point, is_traced
 from .params import as_float, as_function, constant, unwrap
 from .special import norm_power
 
+__all__ = ["AbstractDiffusion", "bounded", "decay", "identity", "of_model", "redescending"]
+
 
 class AbstractDiffusion(eqx.Module):
     """Something that gives the field m for a model."""
@@ -151,6 +153,9 @@ def decay(alpha: Any, centre: Any = 0.0, scale: Any = 1.0) -> Decay:
         alpha: α > 0. For log p falling as −|x|^b, α ≥ b − 1 keeps distant observations harmless.
         centre: c, a number or shape (d,).
         scale: s > 0, a number or shape (d,): the unit in which distance is measured, coordinate by coordinate.
+
+    >>> round(float(ms.diffusions.decay(2.0, centre=1.0, scale=2.0)(jnp.array([5.0]))), 4)     # 2/(1 + 2²)
+    0.4
     """
     _check_positive("decay", "alpha", alpha)
     _check_positive("decay", "scale", scale)
@@ -167,6 +172,9 @@ def redescending(a: Any, centre: Any = 0.0, scale: Any = 1.0) -> Redescending:
         a: a > 0, the distance at which the weight has fallen to e^(−1/2).
         centre: c, a number or shape (d,).
         scale: s > 0, a number or shape (d,): the unit in which distance is measured, coordinate by coordinate.
+
+    >>> round(float(ms.diffusions.redescending(2.5)(jnp.array([2.5]))), 4)               # e^(−1/2)
+    0.6065
     """
     _check_positive("redescending", "a", a)
     _check_positive("redescending", "scale", scale)

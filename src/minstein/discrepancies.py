@@ -167,6 +167,11 @@ def KSD(kernel: Any, *, unbiased: bool = True, backend: str | None = None) -> DK
         kernel: as for `DKSD`.
         unbiased: the U-statistic if true, else the V-statistic.
         backend: as for `DKSD`.
+
+    >>> x = np.array([0.0, 1.0])
+    >>> loss = ms.KSD(ms.kernels.Gaussian(1.0))(ms.models.Gaussian(0.0, 1.0), x)
+    >>> bool(np.isclose(loss, -np.exp(-0.5)))                            # k⁰(0, 1) = (xy − 2r² + 1) e^(−r²/2)
+    True
     """
     return DKSD(kernel, unbiased=unbiased, backend=backend)
 
@@ -181,6 +186,11 @@ class DSM(AbstractPointwise):
         diffusion: m, as for `DKSD`, but without θ.
         divergence: how ∇· is evaluated: exactly if not given; `ms.Hutchinson(key)` or `ms.Sliced(key)` where d is so
             large that d derivatives for each observation are too many.
+
+    >>> x = np.array([0.1, -0.4, 0.7, 1.5])
+    >>> loss = ms.DSM(lambda x: x)(ms.models.Gaussian(0.0, 1.0), x)
+    >>> bool(np.isclose(loss, np.mean(x**4 - 6 * x**2)))                 # the score is −x, so mmᵀs = −x³
+    True
     """
 
     diffusion: AbstractDiffusion
@@ -240,6 +250,11 @@ def SM(*, divergence: AbstractDivergence | None = None) -> DSM:
 
     Args:
         divergence: as for `DSM`.
+
+    >>> x = np.array([0.1, -0.4, 0.7, 1.5])
+    >>> loss = ms.SM()(ms.models.Gaussian(0.0, 1.0), x)
+    >>> bool(np.isclose(loss, np.mean(x**2) - 2))
+    True
     """
     return DSM(divergence=divergence)
 

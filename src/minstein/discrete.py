@@ -28,8 +28,8 @@ class MPF(AbstractPointwise):
               consistent also where every state is observed, with standard errors;
         kl    the same over neighbours y that were not observed: the derivative of KL(q‖q_t) at t = 0, which
               Sohl-Dickstein et al. (2011) minimise. Zero for every θ where every neighbour is observed;
-        l1    Σ_y |(Γᵀq)_y|, the L¹ norm of the flow, as the paper prints it. It is 2·kl where no observed state gains
-              probability, and larger else. It has kinks.
+        l1    `Σ_y |(Γᵀq)_y|`, the L¹ norm of the flow, as the paper prints it. It is 2·kl where no observed state
+              gains probability, and larger else. It has kinks.
 
     Where no two observed states are neighbours, mean, kl and l1/2 are the same number.
 

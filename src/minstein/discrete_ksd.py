@@ -28,6 +28,11 @@ class DiscreteKSD(AbstractPairwise):
         kernel: `ms.kernels.Hamming(lengthscale)`; any function k(x, y) of two states that returns a number, which is
             slower; the Hamming kernel with the number of coordinates as lengthscale if None.
         unbiased: the U-statistic if true, else the V-statistic.
+
+    >>> x = np.array([[0, 1], [1, 1], [1, 0], [0, 0]])                   # every state once: the uniform distribution
+    >>> model = ms.models.BoltzmannMachine([0.0, 0.0], 0.0)
+    >>> bool(np.isclose(ms.DiscreteKSD(unbiased=False)(model, x), 0))
+    True
     """
 
     kernel: AbstractKernel

@@ -43,6 +43,11 @@ class Hutchinson(AbstractDivergence):
     Args:
         key: the source of randomness; the same key gives the same loss.
         probes: how many directions for each observation.
+
+    >>> sm = ms.SM(divergence=ms.Hutchinson(jax.random.key(0)))
+    >>> x = np.array([[0.1, -0.4], [0.7, 1.5]])
+    >>> bool(np.isclose(sm(ms.models.Gaussian([0.0, 0.0], 1.0), x), ms.SM()(ms.models.Gaussian([0.0, 0.0], 1.0), x)))
+    True
     """
 
     key: PRNGKeyArray
@@ -62,6 +67,10 @@ class Sliced(AbstractDivergence):
     Args:
         key: the source of randomness; the same key gives the same loss.
         slices: how many directions for each observation.
+
+    >>> sm = ms.SM(divergence=ms.Sliced(jax.random.key(0)))
+    >>> bool(np.isfinite(sm(ms.models.Gaussian([0.0, 0.0], 1.0), np.array([[0.1, -0.4], [0.7, 1.5]]))))
+    True
     """
 
     key: PRNGKeyArray

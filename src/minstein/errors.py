@@ -1,9 +1,11 @@
 """The exceptions and warnings of minstein, and their texts.
 
-Every text says what was given, what is needed, why, and what to type instead.
+Every text says what was given, what is needed, why, what to type instead, and which page of docs/ explains it.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
 
@@ -34,6 +36,29 @@ class SingularInformation(NotConverged):
     """The loss does not change along some direction of the parameters. `fit` holds what there is."""
 
 
+P, Problem = ParamSpec("P"), TypeVar("Problem")
+
+
+def explained(page: str) -> Callable[[Callable[P, Problem]], Callable[P, Problem]]:
+    """Let the texts that a function makes, alone or in an exception, end with the page that explains them."""
+
+    def pointing(make: Callable[P, Problem]) -> Callable[P, Problem]:
+        @wraps(make)
+        def made(*args: P.args, **kwargs: P.kwargs) -> Problem:
+            problem = make(*args, **kwargs)
+            text = str(problem)
+            text = text if " See docs/" in text else f"{text} See docs/{page}."
+            if isinstance(problem, BaseException):
+                problem.args = (text,)
+                return problem
+            return cast(Problem, text)
+
+        made.page = page  # type: ignore[attr-defined]
+        return made
+
+    return pointing
+
+
 def rows_text(bad: np.ndarray, *, most: int = 8) -> str:
     """Name the rows where `bad` is true: '3 of 100 rows (rows 4, 17, 56)'."""
     where = np.flatnonzero(bad)
@@ -41,14 +66,17 @@ def rows_text(bad: np.ndarray, *, most: int = 8) -> str:
     return f"{len(where)} of {len(bad)} rows ({'row' if len(where) == 1 else 'rows'} {shown})"
 
 
+@explained("sharp-bits.md")
 def wrong_shape(shape: tuple[int, ...]) -> ValueError:
     return ValueError(f"x must have shape (n, d) or (n,), got {shape}. Each row is one observation.")
 
 
+@explained("sharp-bits.md")
 def empty_sample(shape: tuple[int, ...]) -> ValueError:
     return ValueError(f"x has no observations or no coordinates: its shape is {shape}.")
 
 
+@explained("sharp-bits.md")
 def not_floating(dtype: object) -> TypeError:
     return TypeError(
         f"x must be floating point, got {dtype}. The discrepancies here differentiate log p in x, "
@@ -57,6 +85,7 @@ def not_floating(dtype: object) -> TypeError:
     )
 
 
+@explained("sharp-bits.md")
 def not_finite(bad: np.ndarray) -> ValueError:
     return ValueError(
         f"x has NaN or infinite entries in {rows_text(bad)}. "
@@ -64,10 +93,12 @@ def not_finite(bad: np.ndarray) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def not_in_space(bad: np.ndarray, space: Any) -> ValueError:
     return ValueError(f"x has values in {rows_text(bad)} that are not in {space!r}, where the model lives.")
 
 
+@explained("many-machines.md")
 def not_by_rows(shape: tuple[int, ...], devices: int) -> ValueError:
     return ValueError(
         f"x has shape {shape} and is spread over {devices} devices otherwise than by rows, each on one device. "
@@ -76,6 +107,7 @@ def not_by_rows(shape: tuple[int, ...], devices: int) -> ValueError:
     )
 
 
+@explained("many-machines.md")
 def blocks_differ(columns: list[int]) -> ValueError:
     return ValueError(
         f"The processes gave rows of different kinds: numbers of columns {', '.join(map(str, columns))}, and perhaps "
@@ -83,6 +115,7 @@ def blocks_differ(columns: list[int]) -> ValueError:
     )
 
 
+@explained("many-machines.md")
 def not_here(shape: tuple[int, ...]) -> ValueError:
     return ValueError(
         f"These {shape[0]} rows are spread over several processes, and this one has only some of them: x.local. "
@@ -90,6 +123,7 @@ def not_here(shape: tuple[int, ...]) -> ValueError:
     )
 
 
+@explained("many-machines.md")
 def one_device(name: str) -> TypeError:
     return TypeError(
         f"{name} is not computed on rows that are spread over devices. KSD and DKSD with a kernel of ms.kernels, DSM, "
@@ -101,6 +135,7 @@ class ProcessLost(RuntimeError):
     """A process that takes part in a fit has ended, so that the others cannot go on."""
 
 
+@explained("many-machines.md")
 def process_lost(reason: str) -> ProcessLost:
     return ProcessLost(
         "A process that has some of the rows has ended or cannot be reached, so there is no result. Its own messages "
@@ -108,6 +143,7 @@ def process_lost(reason: str) -> ProcessLost:
     )
 
 
+@explained("many-machines.md")
 def not_joined(coordinator: str, processes: int, reason: str) -> ProcessLost:
     return ProcessLost(
         f"The {processes} processes did not all meet at {coordinator} within 40 seconds. Usual causes: (a) one of them "
@@ -116,10 +152,12 @@ def not_joined(coordinator: str, processes: int, reason: str) -> ProcessLost:
     )
 
 
+@explained("sharp-bits.md")
 def masked(count: int) -> ValueError:
     return ValueError(f"x is a masked array with {count} masked entries. Drop those rows: np.ma.compress_rows(x).")
 
 
+@explained("discrete.md")
 def not_in_alphabet(x: np.ndarray, bad: np.ndarray, values: tuple[float, ...]) -> ValueError:
     letters = ", ".join(f"{v:g}" for v in values)
     others = np.unique(x[bad])
@@ -137,6 +175,7 @@ def not_in_alphabet(x: np.ndarray, bad: np.ndarray, values: tuple[float, ...]) -
     )
 
 
+@explained("discrete.md")
 def not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
     shown = ", ".join(f"{v:g}" for v in np.unique(x[bad])[:4])
     return ValueError(
@@ -145,10 +184,12 @@ def not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def too_many_states(letters: int, d: int, most: int) -> ValueError:
     return ValueError(f"{letters}^{d} states are too many to enumerate; at most {most} are.")
 
 
+@explained("discrete.md")
 def needs_continuous(name: str, space: Any) -> TypeError:
     return TypeError(
         f"{name} differentiates log p in x, but the model lives on {space!r}, where there is no derivative. "
@@ -156,6 +197,7 @@ def needs_continuous(name: str, space: Any) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def needs_discrete(name: str, what: str, space: Any) -> TypeError:
     return TypeError(
         f"{name} needs a model on {what}, but this one lives on {space!r}. For continuous data use ms.KSD or ms.SM; "
@@ -164,10 +206,12 @@ def needs_discrete(name: str, what: str, space: Any) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def bad_neighbours(shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(f"neighbours(x) must return states of shape (k, {d}) for one x of shape ({d},), got {shape}.")
 
 
+@explained("discrete.md")
 def asymmetric_neighbours(what: str) -> ValueError:
     return ValueError(
         f"The neighbourhood is not symmetric: {what}. Probability flows both ways along an edge, or the flow does not "
@@ -175,6 +219,7 @@ def asymmetric_neighbours(what: str) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def looks_up() -> TypeError:
     return TypeError(
         "MPF with form='kl' or 'l1' looks up which neighbours were observed, which jit, vmap and minibatches do not "
@@ -182,6 +227,7 @@ def looks_up() -> TypeError:
     )
 
 
+@explained("discrete.md")
 def nothing_unobserved() -> ValueError:
     return ValueError(
         "Every neighbour of every observation was itself observed, so that MPF with form='kl', which counts the flow "
@@ -189,6 +235,7 @@ def nothing_unobserved() -> ValueError:
     )
 
 
+@explained("discrete.md")
 def bad_log_density(bad: np.ndarray) -> ValueError:
     return ValueError(
         f"log p is not finite at {rows_text(bad)}. Usual causes: (a) a parameter out of its range: mark it with "
@@ -196,6 +243,7 @@ def bad_log_density(bad: np.ndarray) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def bad_ratio(value: float) -> ValueError:
     return ValueError(
         f"The discrepancy is {value} although log p is finite at every observation. Usual cause: a neighbouring state "
@@ -203,6 +251,7 @@ def bad_ratio(value: float) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def no_sandwich_for_flow(form: str) -> str:
     return (
         f"No standard errors: MPF with form='{form}' depends on which neighbours were observed, so that it is no "
@@ -210,6 +259,7 @@ def no_sandwich_for_flow(form: str) -> str:
     )
 
 
+@explained("discrete.md")
 def no_sandwich_for_chains() -> str:
     return (
         "No standard errors: contrastive divergence follows a random update, the gradient of no loss whose Hessian the "
@@ -217,6 +267,7 @@ def no_sandwich_for_chains() -> str:
     )
 
 
+@explained("discrete.md")
 def no_transition(kernel: Any) -> TypeError:
     return TypeError(
         "A Markov kernel is one of ms.markov, made with its arguments, such as ms.markov.RandomWalk(0.5), or a "
@@ -224,16 +275,19 @@ def no_transition(kernel: Any) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def bad_transition(shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(f"The Markov kernel must return a point of shape ({d},) for a point of that shape, got {shape}.")
 
 
+@explained("discrete.md")
 def continuous_kernel(name: str, space: Any) -> TypeError:
     return TypeError(
         f"{name} moves on ℝᵈ, but the model lives on {space!r}. Use ms.markov.Gibbs() or ms.markov.SingleFlip()."
     )
 
 
+@explained("discrete.md")
 def not_invariant(what: str, z: float) -> ValueError:
     return ValueError(
         f"The kernel does not leave the model invariant: draws from the model that take one step change {what}, by "
@@ -242,6 +296,7 @@ def not_invariant(what: str, z: float) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def never_moves(text: str) -> ValueError:
     return ValueError(
         f"{text} Take a smaller step, start the model nearer to the data, or use another kernel; a chain that stays "
@@ -249,6 +304,7 @@ def never_moves(text: str) -> ValueError:
     )
 
 
+@explained("discrete.md")
 def chains_need_steps(solver: str) -> TypeError:
     return TypeError(
         f"{solver} minimises a loss, and contrastive divergence has none, only a random update. "
@@ -256,6 +312,7 @@ def chains_need_steps(solver: str) -> TypeError:
     )
 
 
+@explained("discrete.md")
 def bad_growth(value: float) -> ValueError:
     return ValueError(
         f"The contrastive divergence is {value}. Usual causes: (a) log p is not finite at an observation; "
@@ -263,6 +320,7 @@ def bad_growth(value: float) -> ValueError:
     )
 
 
+@explained("choosing.md")
 def too_few(n: int) -> ValueError:
     return ValueError(
         f"A U-statistic of degree two needs at least 2 observations, got {n}. "
@@ -270,11 +328,13 @@ def too_few(n: int) -> ValueError:
     )
 
 
+@explained("large-data.md")
 def unknown_backend(got: Any, backends: tuple[str, ...]) -> ValueError:
     names = ", ".join(f'"{name}"' for name in backends)
     return ValueError(f"backend must be one of {names}, or None to choose by size, dimension and kernel; got {got!r}.")
 
 
+@explained("large-data.md")
 def no_lines(why: str) -> ValueError:
     return ValueError(
         f'backend="lines" sums pairs in linear time on the line, but {why}. It needs data of one variable and sums or '
@@ -283,6 +343,7 @@ def no_lines(why: str) -> ValueError:
     )
 
 
+@explained("large-data.md")
 def no_fourier(why: str) -> ValueError:
     return ValueError(
         f'backend="fourier" sums pairs in two or three dimensions by fast Fourier transforms, but {why}. It needs '
@@ -291,6 +352,7 @@ def no_fourier(why: str) -> ValueError:
     )
 
 
+@explained("many-machines.md")
 def spread_backend(backend: str) -> ValueError:
     return ValueError(
         f'backend="{backend}" needs all rows in one place, but they are spread over devices, whose blocks meet in '
@@ -298,6 +360,7 @@ def spread_backend(backend: str) -> ValueError:
     )
 
 
+@explained("large-data.md")
 def plain_backend(backend: str) -> ValueError:
     return ValueError(
         f'backend="{backend}" is for kernels of ms.kernels, but this one is a function of two points, whose pairs are '
@@ -305,6 +368,7 @@ def plain_backend(backend: str) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def not_scalar(shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(
         f"model(x) must return a scalar, got shape {shape}. It is called on one point x of shape ({d},), "
@@ -312,6 +376,7 @@ def not_scalar(shape: tuple[int, ...], d: int) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def bad_score(score: np.ndarray) -> ValueError:
     bad = ~np.isfinite(score)
     rows = rows_text(np.asarray(bad.any(axis=1)))
@@ -324,11 +389,13 @@ def bad_score(score: np.ndarray) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def bad_feature(what: str, values: np.ndarray) -> ValueError:
     bad = np.asarray(~np.isfinite(values.reshape(len(values), -1)).all(axis=1))
     return ValueError(f"{what} is not finite at {rows_text(bad)}. Check it on x[{np.flatnonzero(bad)[0]}].")
 
 
+@explained("your-own-model.md")
 def bad_loss(value: float) -> ValueError:
     return ValueError(
         f"The discrepancy is {value} although every score is finite. "
@@ -339,6 +406,7 @@ def bad_loss(value: float) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def bad_derivative(what: str) -> ValueError:
     return ValueError(
         f"The {what} is not finite although the loss is. "
@@ -347,6 +415,7 @@ def bad_derivative(what: str) -> ValueError:
     )
 
 
+@explained("choosing.md")
 def bad_field(name: str, shape: tuple[int, ...], d: int) -> ValueError:
     return ValueError(
         f"{name} must return a scalar, a vector of shape ({d},) or a matrix of shape ({d}, {d}) "
@@ -354,6 +423,7 @@ def bad_field(name: str, shape: tuple[int, ...], d: int) -> ValueError:
     )
 
 
+@explained("sharp-bits.md")
 def model_is_traced() -> str:
     return (
         "x is float64, but the model is being traced by JAX with 64-bit mode off, so the computation falls back to "
@@ -362,6 +432,7 @@ def model_is_traced() -> str:
     )
 
 
+@explained("your-own-model.md")
 def no_parameters() -> ValueError:
     return ValueError(
         "The model has no free parameters, so there is nothing to differentiate in. Parameters are floating-point "
@@ -369,6 +440,7 @@ def no_parameters() -> ValueError:
     )
 
 
+@explained("choosing.md")
 def theta_dependent_dsm() -> TypeError:
     return TypeError(
         "DSM needs a diffusion that does not depend on the model, because its θ-dependent terms could then not be "
@@ -376,6 +448,7 @@ def theta_dependent_dsm() -> TypeError:
     )
 
 
+@explained("design.md")
 def no_gradient_in_data() -> TypeError:
     return TypeError(
         "A discrepancy is differentiable in the model, not in x or in the kernel's parameters. "
@@ -383,6 +456,7 @@ def no_gradient_in_data() -> TypeError:
     )
 
 
+@explained("fitting.md")
 def not_converged(fit: Any) -> NotConverged:
     code = int(fit.status)
     kind = SingularInformation if code == status.SINGULAR else NotConverged
@@ -395,6 +469,7 @@ def not_converged(fit: Any) -> NotConverged:
     )
 
 
+@explained("fitting.md")
 def no_pilot(fit: Any) -> NotConverged:
     return NotConverged(
         f"The diffusion depends on θ and is held at a pilot fit by KSD, but that fit failed: {fit.message} "
@@ -403,6 +478,7 @@ def no_pilot(fit: Any) -> NotConverged:
     )
 
 
+@explained("designed.md")
 def design_would_help(parameter: str, cut: float) -> str:
     return (
         f"An efficient design would cut the standard error of {parameter} by an estimated {100 * cut:.0f} %, if the "
@@ -410,6 +486,7 @@ def design_would_help(parameter: str, cut: float) -> str:
     )
 
 
+@explained("fitting.md")
 def no_fixed_point(fit: Any, rounds: int) -> NotConverged:
     return NotConverged(
         f"The diffusion was held again at each fit, but the fits still moved after {rounds} rounds. "
@@ -418,10 +495,12 @@ def no_fixed_point(fit: Any, rounds: int) -> NotConverged:
     )
 
 
+@explained("fitting.md")
 def refreeze_is_traced() -> TypeError:
     return TypeError("refreeze=True needs to look at each fit, which jit and vmap do not allow. Drop it there.")
 
 
+@explained("fitting.md")
 def not_convex() -> str:
     return (
         "The U-statistic of this sample has no minimum near the data (it is not convex), so the V-statistic was "
@@ -429,10 +508,12 @@ def not_convex() -> str:
     )
 
 
+@explained("fitting.md")
 def no_key(solver: str) -> ValueError:
     return ValueError(f"{solver} draws at random here, so it needs a key: key=jax.random.key(0).")
 
 
+@explained("fitting.md")
 def too_many_for_covariance(p: int) -> ValueError:
     return ValueError(
         f"The model has {p} parameters, too many for the matrix of second derivatives that standard errors need. "
@@ -440,14 +521,17 @@ def too_many_for_covariance(p: int) -> ValueError:
     )
 
 
+@explained("fitting.md")
 def small_batch(batch: int) -> ValueError:
     return ValueError(f"A minibatch needs at least 2 observations, got {batch}.")
 
 
+@explained("fitting.md")
 def bad_checkpoint(path: Any, reason: str) -> ValueError:
     return ValueError(f"The checkpoint {path} cannot be resumed: {reason}. Delete it, or give another path.")
 
 
+@explained("fitting.md")
 def not_in_file(text: str) -> TypeError:
     return TypeError(
         f"{text} was written in Python and is not in the file, which holds no code. "
@@ -455,20 +539,24 @@ def not_in_file(text: str) -> TypeError:
     )
 
 
+@explained("fitting.md")
 def not_a_fit(path: Any) -> ValueError:
     return ValueError(f"{path} is not a fit that minstein saved, or it is damaged.")
 
 
+@explained("fitting.md")
 def newer_file(path: Any, version: int, by: Any) -> ValueError:
     return ValueError(f"{path} was written by a newer minstein ({by}, file version {version}). Update minstein.")
 
 
+@explained("inference.md")
 def no_covariance(irregular: str | None) -> ValueError:
     if irregular:
         return ValueError(irregular)
     return ValueError("The fit was made with covariance=False, so it has no standard errors. Fit again without it.")
 
 
+@explained("inference.md")
 def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
     return ValueError(
         f"x has shape {got}, but the fit was made from a sample of shape {fitted}. A fit holds no data: "
@@ -476,6 +564,7 @@ def another_sample(got: tuple[int, ...], fitted: tuple[int, ...]) -> ValueError:
     )
 
 
+@explained("your-own-model.md")
 def boundary_term(edges: Any, x: Any) -> str:
     """For edges as `stein_class` finds them, and the data."""
     where = "; ".join([_edge_text(edge, x) for edge in edges[:3]] + ["…"] * (len(edges) > 3))

@@ -38,7 +38,11 @@ def value_and_grad(
 
 
 def hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
-    """The matrix of second derivatives of the loss in θ."""
+    """The matrix of second derivatives of the loss in θ.
+
+    >>> ms.hessian(ms.SM(), ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([0.0, 1.0, 3.0]))   # of mean (x − θ)²
+    array([[2.]])
+    """
     return _evaluate(_hessian, "Hessian", discrepancy, model, x)[1]
 
 
@@ -48,6 +52,9 @@ def information(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> 
     For DKSD `g = mean over pairs of (mᵀ∂_θ∇log p)ᵀ K (mᵀ∂_θ∇log p)`, for DSM `g = mean of ‖mᵀ∂_θ∇log p‖²`. At the truth
     the Hessian of the loss is 2g, whether m depends on θ or not. The U-statistic of a small sample need not be positive
     definite.
+
+    >>> ms.information(ms.SM(), ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([0.0, 1.0, 3.0]))
+    array([[1.]])
     """
     return _evaluate(_information, "information tensor", discrepancy, model, x)[1]
 
@@ -57,6 +64,11 @@ def sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any
 
     H is the Hessian of the loss, Σ the second moment of what each observation contributes to its gradient: ∂F for DSM,
     2/(n − 1) Σⱼ ∂k⁰(xᵢ, xⱼ) for DKSD. Away from a minimum it is algebra only.
+
+    >>> x = np.array([0.0, 1.0, 3.0, 4.0])
+    >>> cov = ms.sandwich(ms.SM(), ms.models.Gaussian(x.mean(), ms.fixed(1.0)), x)
+    >>> bool(np.isclose(cov[0, 0], x.var() / 4))                         # of a mean
+    True
     """
     if discrepancy.irregular:
         raise TypeError(discrepancy.irregular)
@@ -64,7 +76,11 @@ def sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any
 
 
 class Quadratic(NamedTuple):
-    """A loss θᵀAθ + vᵀθ + c."""
+    """A loss θᵀAθ + vᵀθ + c.
+
+    >>> ms.Quadratic(A=np.eye(1), v=np.zeros(1), c=0.0).c
+    0.0
+    """
 
     A: Float[Array, "p p"]
     v: Float[Array, " p"]
@@ -92,7 +108,12 @@ def quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Qu
 
 
 def stein_matrix(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
-    """The matrix k⁰(xᵢ, xⱼ), pair by pair by autodiff: for looking at few observations, not for sums over many."""
+    """The matrix k⁰(xᵢ, xⱼ), pair by pair by autodiff: for looking at few observations, not for sums over many.
+
+    >>> ms.stein_matrix(ms.KSD(ms.kernels.Gaussian(1.0)), ms.models.Gaussian(0.0, 1.0), np.array([0.0, 2.0])).round(4)
+    array([[ 1.    , -0.9473],
+           [-0.9473,  5.    ]])
+    """
     x = read(x, space_of(model))
     discrepancy = discrepancy.ready(model, x)
     if isinstance(discrepancy, DiscreteKSD):

@@ -55,6 +55,11 @@ def dfbeta(fit: Fit, x: Any) -> Float[Array | Sharded, "n p"]:
     Args:
         fit: a fit that converged.
         x: the sample it was made from.
+
+    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> bool(np.isclose(ms.dfbeta(fit, x)[0, 0], x.mean() - x[1:].mean()))
+    True
     """
     moved, others = influence(fit, x), fit.n - 1
     return moved.map(lambda rows: rows / others) if isinstance(moved, Sharded) else moved / others

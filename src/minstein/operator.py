@@ -16,9 +16,15 @@ from ._types import Field, LogDensity, MatrixField, MatrixKernel, Point, Scalar
 from .diffusions import as_diffusion
 from .params import unwrap
 
+__all__ = ["features", "score", "stein", "stein_kernel"]
+
 
 def score(model: LogDensity, x: Point) -> Point:
-    """∇log p(x)."""
+    """∇log p(x).
+
+    >>> ms.operator.score(ms.models.Gaussian(0.0, 2.0), jnp.array([1.0])).tolist()
+    [-0.25]
+    """
     shape = jax.eval_shape(model, x).shape
     if shape != ():
         raise errors.not_scalar(shape, x.shape[0])
@@ -37,6 +43,10 @@ def features(model: LogDensity, m: Any, x: Point) -> tuple[Point, Field]:
         model: log p up to a constant.
         m: a diffusion: None for the identity, a number, an array, a function of one point, or `of_model`.
         x: one point of shape (d,).
+
+    >>> b, m = ms.features(ms.models.Gaussian(0.0, 2.0), None, jnp.array([1.0]))
+    >>> b.tolist(), float(m)                                             # the score −x/σ², and the identity
+    ([-0.25], 1.0)
     """
     model = unwrap(model)
     field = field_at(model, m, x)
@@ -80,6 +90,10 @@ def stein_kernel(model: LogDensity, m: Any, kernel: MatrixKernel) -> Callable[[P
         model: log p up to a constant.
         m: a diffusion, as in `features`.
         kernel: a kernel of `ms.kernels` or any function K(x, y) that returns a scalar, a vector or a matrix.
+
+    >>> k0 = ms.stein_kernel(ms.models.Gaussian(0.0, 1.0), None, ms.kernels.Gaussian(1.0))
+    >>> round(float(k0(jnp.array([1.0]), jnp.array([1.0]))), 6)          # x² + 1/ℓ² on the diagonal
+    2.0
     """
     model = unwrap(model)
 

@@ -19,6 +19,9 @@ from ._types import Array, Theta, Tree, is_traced
 from .constraints import AbstractConstraint, Entrywise, PositiveDefinite, Scale, Simplex
 
 REAL, POSITIVE, SCALE = Entrywise(positive=False), Entrywise(positive=True), Scale()
+__all__ = ["from_real", "leaves", "names", "theta", "to_real", "unwrap", "with_leaf", "with_theta"]
+
+
 HELD = None
 """In place of a constraint: not a parameter at all."""
 
@@ -101,12 +104,22 @@ def fixed(value: Tree) -> Marked:
 
 
 def simplex(value: Any) -> Marked:
-    """Mark a vector as positive weights that sum to one; all but the last are parameters."""
+    """Mark a vector as positive weights that sum to one; all but the last are parameters.
+
+    >>> log_p = lambda w, x: jnp.log(w @ jnp.exp(-((x[0] - jnp.arange(2)) ** 2)))
+    >>> ms.params.names(ms.models.from_log_density(log_p, ms.simplex([0.5, 0.5])))       # the last weight follows
+    ('theta[0]',)
+    """
     return _mark("simplex(value): value", value, Simplex())
 
 
 def positive_definite(value: Any) -> Marked:
-    """Mark a matrix as symmetric positive definite; its lower triangle holds the parameters."""
+    """Mark a matrix as symmetric positive definite; its lower triangle holds the parameters.
+
+    >>> model = ms.models.from_log_density(lambda P, x: -x @ P @ x / 2, ms.positive_definite(np.eye(2)))
+    >>> ms.params.names(model)
+    ('theta[0,0]', 'theta[1,0]', 'theta[1,1]')
+    """
     return _mark("positive_definite(value): value", value, PositiveDefinite())
 
 
@@ -120,7 +133,11 @@ def is_marked(node: Any) -> bool:
 
 
 def unwrap(model: Tree) -> Tree:
-    """The model with every mark replaced by its value; the only place where marks are taken off."""
+    """The model with every mark replaced by its value; the only place where marks are taken off.
+
+    >>> float(ms.params.unwrap({"rate": ms.positive(2.0)})["rate"])
+    2.0
+    """
 
     def take_off(node: Any) -> Any:
         if not is_marked(node):
@@ -182,7 +199,11 @@ def _describe(model: Tree, path: tuple) -> tuple[str, AbstractConstraint | None]
 
 
 def names(model: Tree) -> tuple[str, ...]:
-    """The names of the free parameters, in the order of θ: 'loc', 'scale', 'loc[1]', 'layers[0].weight[3,2]'."""
+    """The names of the free parameters, in the order of θ: 'loc', 'scale', 'loc[1]', 'layers[0].weight[3,2]'.
+
+    >>> ms.params.names(ms.models.StudentT([0.0, 0.0], 1.0, 5.0))
+    ('loc[0]', 'loc[1]', 'scale')
+    """
     return tuple(
         ("theta" if leaf.name[:1] in ("", "[") else "") + leaf.name + label
         for leaf in _leaves(model)
@@ -192,7 +213,11 @@ def names(model: Tree) -> tuple[str, ...]:
 
 
 def leaves(model: Tree) -> dict[str, Any]:
-    """Every floating-point leaf of a model by name, free or held, with its mark."""
+    """Every floating-point leaf of a model by name, free or held, with its mark.
+
+    >>> sorted(ms.params.leaves(ms.models.StudentT(0.0, 1.0, 5.0)))
+    ['df', 'loc', 'scale']
+    """
     return {name: node for name, node in zip(_leaf_names(model), _nodes(model), strict=True) if _is_number(node)}
 
 
@@ -222,22 +247,38 @@ def _is_number(node: Any) -> bool:
 
 
 def theta(model: Tree) -> Theta:
-    """θ: the free parameters of a model as one vector, on their natural scale."""
+    """θ: the free parameters of a model as one vector, on their natural scale.
+
+    >>> ms.params.theta(ms.models.Gaussian(1.0, 2.0)).tolist()
+    [1.0, 2.0]
+    """
     return _vector(model, lambda constraint, value: constraint.coordinates(value))
 
 
 def with_theta(model: Tree, vector: Theta) -> Tree:
-    """The model with its free parameters replaced by θ."""
+    """The model with its free parameters replaced by θ.
+
+    >>> ms.params.with_theta(ms.models.Gaussian(1.0, 2.0), np.array([3.0, 4.0]))
+    Gaussian(loc=3, scale=4)
+    """
     return _rebuild(model, vector, lambda constraint, part, shape: constraint.value(part, shape))
 
 
 def to_real(model: Tree) -> Theta:
-    """The free parameters on the unconstrained scale: logarithms of positive ones, and so on."""
+    """The free parameters on the unconstrained scale: logarithms of positive ones, and so on.
+
+    >>> ms.params.to_real(ms.models.Gaussian(1.0, 2.0)).round(4).tolist()      # the logarithm of the scale
+    [1.0, 0.6931]
+    """
     return _vector(model, lambda constraint, value: constraint.unconstrain(value))
 
 
 def from_real(model: Tree, eta: Theta) -> Tree:
-    """The model at an unconstrained vector: every constraint holds, as far as floating-point numbers reach."""
+    """The model at an unconstrained vector: every constraint holds, as far as floating-point numbers reach.
+
+    >>> ms.params.from_real(ms.models.Gaussian(1.0, 2.0), np.array([3.0, 0.0]))
+    Gaussian(loc=3, scale=1)
+    """
     return _rebuild(model, eta, lambda constraint, part, shape: constraint.constrain(part, shape))
 
 

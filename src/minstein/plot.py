@@ -18,6 +18,8 @@ from .spaces import space_of
 BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "0.55"
 """Colours that the colour-blind can tell apart."""
 
+__all__ = ["density", "influence", "intervals", "loss", "trace"]
+
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
@@ -36,7 +38,11 @@ def _on_host(x: Any) -> np.ndarray:
 
 
 def intervals(fit: Fit, *, alpha: float = 0.05, ax: Any = None) -> Any:
-    """Each parameter's estimate and interval."""
+    """Each parameter's estimate and interval.
+
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([1.0, 2.0, 6.0]), ms.SM())
+    >>> ax = ms.plot.intervals(fit)
+    """
     ax = _axes(ax)
     ends = fit.conf_int(alpha)
     for row, name in enumerate(fit.names):
@@ -52,7 +58,12 @@ def intervals(fit: Fit, *, alpha: float = 0.05, ax: Any = None) -> Any:
 
 
 def trace(fit: Fit, *, ax: Any = None) -> Any:
-    """The loss at each step of the search, above the lowest it reached."""
+    """The loss at each step of the search, above the lowest it reached.
+
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([1.0, 2.0, 6.0]), ms.SM())
+    >>> ms.plot.trace(fit).get_xlabel()
+    'step'
+    """
     ax = _axes(ax)
     losses = np.asarray(fit.trace)
     above = losses - np.nanmin(losses)
@@ -76,6 +87,11 @@ def influence(fit: Fit, x: Any, *, parameter: str | None = None, ax: Any = None)
         x: the sample it was made from.
         parameter: its name; None draws all.
         ax: where to draw.
+
+    >>> x = np.array([1.0, 2.0, 6.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> ms.plot.influence(fit, x).get_xlabel()
+    'z'
     """
     _refuse_discrete(fit, "An influence curve")
     data = _on_host(x)
@@ -100,6 +116,11 @@ def density(fit: Fit, x: Any, *, ax: Any = None) -> Any:
     """The data with the fitted density: a histogram in one dimension, contours in two.
 
     The density is normalised numerically over what is shown; observations very far out are counted, not shown.
+
+    >>> x = np.array([1.0, 2.0, 6.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> ms.plot.density(fit, x).get_ylabel()
+    'density'
     """
     _refuse_discrete(fit, "A density")
     data = _on_host(x).astype(np.float64)
@@ -140,6 +161,11 @@ def loss(fit: Fit, x: Any, parameters: tuple[str, ...] | None = None, *, points:
         parameters: one name or two; None means the first two.
         points: grid points in each direction.
         ax: where to draw.
+
+    >>> x = np.array([1.0, 2.0, 6.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> ms.plot.loss(fit, x, ("loc",), points=5).get_xlabel()
+    'loc'
     """
     chosen = fit.names[:2] if parameters is None else tuple(_known(fit, name) for name in parameters)
     if len(chosen) not in (1, 2):

@@ -68,6 +68,12 @@ def bootstrap(
         replications: how many.
         solver: as for `ms.fit`.
         progress: as for `ms.fit`.
+
+    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> boot = ms.bootstrap(fit, x, jax.random.key(0), replications=50)
+    >>> bool(abs(boot.bse["loc"] / fit.bse["loc"] - 1) < 0.4)
+    True
     """
     x = read(x, space_of(fit.model))
     if x.shape != (fit.n, fit.d):

@@ -38,6 +38,10 @@ class Fit(eqx.Module):
         solver: what was done, in words.
         notes: what else one should know.
         key: the key of the search where it was random.
+
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([1.0, 2.0, 6.0]), ms.SM())
+    >>> fit.params, fit.converged, fit.n
+    ({'loc': 3.0}, True, 3)
     """
 
     model: Any
@@ -216,6 +220,14 @@ def load(path: str | Path, *, model: Any = None, discrepancy: Any = None) -> Fit
         path: the file.
         model: where the model has functions or modules of your own: the model that was fitted, to take them from.
         discrepancy: likewise, for a kernel or a diffusion that is a function.
+
+    >>> import tempfile
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([1.0, 2.0, 6.0]), ms.SM())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     fit.save(f"{folder}/fit.json")
+    ...     same = ms.load(f"{folder}/fit.json")
+    >>> same.params == fit.params
+    True
     """
     fit = read(path, SimpleNamespace(model=model, discrepancy=discrepancy))
     if not isinstance(fit, Fit):

@@ -66,6 +66,11 @@ def robustness(fit: Fit, x: Any) -> Robustness:
     Args:
         fit: a fit that converged.
         x: the sample it was made from; a fit holds no data.
+
+    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> ms.robustness(fit, x).bounded                                    # a mean
+    False
     """
     if space_of(fit.model).discrete:
         raise TypeError(
@@ -92,6 +97,11 @@ def sensitivity(fit: Fit, x: Any, low: Any, high: Any) -> dict[str, float]:
         fit: a fit that converged.
         x: the sample it was made from; a fit holds no data.
         low, high: the corners of the box, numbers or shape (d,).
+
+    >>> x = np.array([0.3, -1.2, 0.8, 2.1, -0.4, 1.0])
+    >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> round(ms.sensitivity(fit, x, -5.0, 5.0)["loc"], 4)               # |−5 − mean|
+    5.4333
     """
     corners = np.broadcast_to(np.stack(np.broadcast_arrays(low, high)).astype(float).reshape(2, -1), (2, fit.d))
     if not (corners[0] < corners[1]).all():
@@ -117,7 +127,7 @@ def _along(fit: Fit, x: Any, centre: Array, rays: Array, distances: Array) -> Fl
 
 
 def _rates(values: Float[Array, "rays r *p"]) -> Array:
-    """The largest slope of log value on log distance at the end of the rays; −∞ where the values vanish."""
+    """The largest slope of log value on log distance over the rays, as far out as it goes; −∞ where values vanish."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(values)
         slopes = (logs[:, -1] - logs[:, -2]) / np.log(_FAR[-1] / _FAR[-2])

@@ -13,6 +13,8 @@ from . import errors
 from ._text import as_call
 from ._types import Array, is_traced, namespace
 
+__all__ = ["BINARY", "COUNTS", "REALS", "SPINS", "Counts", "Finite", "Reals"]
+
 
 class AbstractSpace(eqx.Module):
     """The values that a coordinate of x may take."""
@@ -35,7 +37,11 @@ class AbstractSpace(eqx.Module):
 
 
 class Reals(AbstractSpace):
-    """Any real number."""
+    """Any real number.
+
+    >>> ms.spaces.REALS.discrete
+    False
+    """
 
     @property
     def discrete(self):
@@ -74,6 +80,9 @@ class Finite(AbstractDiscrete):
 
     Args:
         values: the alphabet, at least two different numbers.
+
+    >>> ms.spaces.Finite((0, 1, 2))
+    Finite(values=(0.0, 1.0, 2.0))
     """
 
     values: tuple[float, ...] = eqx.field(static=True, converter=lambda v: tuple(float(a) for a in v))
@@ -119,7 +128,11 @@ _MOST_STATES = 1 << 20
 
 
 class Counts(AbstractDiscrete):
-    """The whole numbers 0, 1, 2, …"""
+    """The whole numbers from 0 on: 0, 1, 2 and so forth.
+
+    >>> ms.spaces.COUNTS.discrete
+    True
+    """
 
     @property
     def shifts(self):

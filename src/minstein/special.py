@@ -12,6 +12,9 @@ from jaxtyping import Float
 
 from ._types import Array, Point, Scalar
 
+__all__ = ["log_bessel_k", "log_bessel_profile", "norm_power"]
+
+
 _NODES = 128
 _CUT = 42.0
 """Terms below e^−42 of the largest do not change a float64 sum."""
@@ -54,6 +57,10 @@ def log_bessel_profile(v: Point, nu: Scalar) -> Scalar:
 
     At v = 0 it is its limit (infinite for ν ≤ 0); a derivative that jumps there is zero, the mean of its one-sided
     limits, and one that is infinite is NaN: the gradient for ν < 1/2, the curvature for 1/2 < ν ≤ 1.
+
+    >>> value = ms.special.log_bessel_profile(jnp.array([2.0]), jnp.array(0.5))
+    >>> bool(np.isclose(value, np.log(np.sqrt(np.pi / 2)) - 2, rtol=1e-5))               # √r K_½(r) = √(π/2) e^(−r)
+    True
     """
     centre = jnp.all(v == 0)
     value = jnp.where(centre, _profile_at_centre(v, nu), _profile_off_centre(jnp.where(centre, 1, v), nu))
@@ -115,6 +122,9 @@ def norm_power(v: Point, p: Scalar) -> Scalar:
 
     A derivative that jumps there is zero, the mean of its one-sided limits, and one that is infinite is NaN: the
     gradient for p < 1, the curvature for 1 < p < 2.
+
+    >>> float(ms.special.norm_power(jnp.array([3.0, 4.0]), jnp.array(2.0)))
+    25.0
     """
     u = jnp.vdot(v, v)
     centre = u == 0

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+__all__ = ["Dataset", "load", "names"]
+
 
 class Dataset(NamedTuple):
     """Real data, what they are, and where they are from.
@@ -17,6 +19,9 @@ class Dataset(NamedTuple):
         description: what was measured.
         source: where the numbers are from.
         licence: under what terms they may be passed on.
+
+    >>> ms.datasets.load("newcomb").columns
+    ('nanoseconds',)
     """
 
     x: Float[np.ndarray, "n d"]

@@ -50,7 +50,12 @@ class RadialMultiple(AbstractRadial):
 
 
 class Sum(AbstractKernel):
-    """K₁ + K₂ + …, also written `k1 + k2`; scalar kernels among matrix kernels are read as kI."""
+    """K₁ + K₂ + …, also written `k1 + k2`; scalar kernels among matrix kernels are read as kI.
+
+    >>> k = ms.kernels.IMQ(1.0) + ms.kernels.IMQ(2.0)
+    >>> float(k(jnp.array([0.0]), jnp.array([0.0])))
+    1.5
+    """
 
     kernels: tuple[AbstractKernel, ...] = eqx.field(converter=lambda kernels: tuple(map(as_kernel, kernels)))
 
@@ -73,7 +78,12 @@ class Sum(AbstractKernel):
 
 
 class Product(AbstractKernel):
-    """k₁ · k₂ · …, also written `k1 * k2`, of scalar kernels. Fast when all are radial."""
+    """k₁ · k₂ · …, also written `k1 * k2`, of scalar kernels. Fast when all are radial.
+
+    >>> k = ms.kernels.Gaussian(1.0) * ms.kernels.Gaussian(1.0)
+    >>> round(float(k(jnp.array([0.0]), jnp.array([1.0]))), 4)                           # e^(−1)
+    0.3679
+    """
 
     kernels: tuple[AbstractKernel, ...] = eqx.field(converter=lambda kernels: tuple(map(as_kernel, kernels)))
 
@@ -96,7 +106,12 @@ class Product(AbstractKernel):
 
 
 class Scaled(AbstractKernel):
-    """a · K with a > 0, also written `a * k`."""
+    """a · K with a > 0, also written `a * k`.
+
+    >>> k = 3.0 * ms.kernels.IMQ(2.0)
+    >>> float(k(jnp.array([0.0]), jnp.array([0.0])))
+    1.5
+    """
 
     kernel: AbstractKernel = eqx.field(converter=as_kernel)
     factor: Any = eqx.field(converter=as_float)
@@ -117,6 +132,10 @@ class Elliptical(AbstractKernel):
     Args:
         matrix: A, of shape (e, d).
         kernel: a scalar kernel on ℝᵉ.
+
+    >>> k = ms.kernels.Elliptical([[2.0]], ms.kernels.Gaussian(1.0))
+    >>> round(float(k(jnp.array([0.0]), jnp.array([1.0]))), 4)                           # e^(−2)
+    0.1353
     """
 
     matrix: Any = eqx.field(converter=as_float)
@@ -146,6 +165,10 @@ class Tilted(AbstractKernel):
     Args:
         kernel: the kernel K.
         weight: w, a function of one point that returns a scalar.
+
+    >>> k = ms.kernels.Tilted(ms.kernels.IMQ(1.0), lambda x: 1 / (1 + x[0] ** 2))
+    >>> float(k(jnp.array([1.0]), jnp.array([1.0])))
+    0.25
     """
 
     kernel: AbstractKernel = eqx.field(converter=as_kernel)
@@ -165,6 +188,10 @@ class Separable(AbstractKernel):
     Args:
         B: the matrix, of shape (d, d).
         kernel: a scalar kernel.
+
+    >>> k = ms.kernels.Separable([[2.0, 1.0], [1.0, 2.0]], ms.kernels.IMQ(1.0))
+    >>> k(jnp.array([0.0, 0.0]), jnp.array([0.0, 0.0])).tolist()
+    [[2.0, 1.0], [1.0, 2.0]]
     """
 
     B: Any = eqx.field(converter=as_float)
@@ -188,6 +215,10 @@ class Diagonal(AbstractKernel):
     Args:
         kernels: one scalar kernel for each coordinate.
         weights: λ, all ones if not given.
+
+    >>> k = ms.kernels.Diagonal([ms.kernels.Gaussian(1.0), ms.kernels.Gaussian(2.0)])
+    >>> np.allclose(k(jnp.array([0.0, 0.0]), jnp.array([1.0, 1.0])), np.exp([-1, -1 / 4]))
+    True
     """
 
     kernels: tuple[AbstractKernel, ...]

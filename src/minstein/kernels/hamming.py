@@ -14,6 +14,10 @@ class Hamming(AbstractKernel):
 
     Args:
         lengthscale: ℓ > 0; the number of coordinates if None, as Yang et al. (2018) have it.
+
+    >>> k = ms.kernels.Hamming(2.0)
+    >>> round(float(k(jnp.array([0.0, 1.0]), jnp.array([1.0, 1.0]))), 4)                 # e^(−1/2)
+    0.6065
     """
 
     lengthscale: Any = eqx.field(default=None, converter=lambda value: None if value is None else as_float(value))

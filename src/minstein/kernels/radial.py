@@ -36,6 +36,9 @@ class Gaussian(AbstractRadial):
 
     Args:
         lengthscale: ℓ > 0; `kernels.median_heuristic(x)` is a sensible choice.
+
+    >>> round(float(ms.kernels.Gaussian(1.0)(jnp.array([0.0]), jnp.array([1.0]))), 4)    # e^(−1/2)
+    0.6065
     """
 
     lengthscale: Any = eqx.field(converter=as_float)
@@ -55,6 +58,9 @@ class IMQ(AbstractRadial):
     Args:
         c: c > 0, the scale on which the kernel falls; `kernels.median_heuristic(x)` is a sensible choice.
         beta: β < 0; the paper and most later work use −1/2. Half-integers are fastest.
+
+    >>> round(float(ms.kernels.IMQ(1.0)(jnp.array([0.0]), jnp.array([1.0]))), 4)         # 1/√2
+    0.7071
     """
 
     c: Any = eqx.field(converter=as_float, default=1.0)
@@ -83,6 +89,9 @@ class Matern(AbstractRadial):
     Args:
         lengthscale: ℓ > 0.
         smoothness: ν, 5/2 or 7/2.
+
+    >>> round(float(ms.kernels.Matern(1.0)(jnp.array([0.0]), jnp.array([0.0]))), 4)
+    1.0
     """
 
     lengthscale: Any = eqx.field(converter=as_float)
@@ -112,6 +121,9 @@ class RationalQuadratic(AbstractRadial):
     Args:
         lengthscale: ℓ > 0.
         alpha: α > 0; large α approaches the Gaussian kernel.
+
+    >>> round(float(ms.kernels.RationalQuadratic(1.0)(jnp.array([0.0]), jnp.array([2.0]))), 4)     # 1/(1 + 4/2)
+    0.3333
     """
 
     lengthscale: Any = eqx.field(converter=as_float)

@@ -63,7 +63,13 @@ def as_transition(kernel: Any) -> AbstractTransition:
 def run(
     kernel: AbstractTransition, model: LogDensity, x: Float[Array, "n d"], key: Any, steps: int
 ) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
-    """Chains from each row of x after so many steps, and the share of each one's steps that moved it."""
+    """Chains from each row of x after so many steps, and the share of each one's steps that moved it.
+
+    >>> walk, model = ms.markov.RandomWalk(0.5), ms.models.Gaussian(0.0, 1.0)
+    >>> ends, moved = ms.markov.run(walk, model, jnp.zeros((3, 1)), jax.random.key(0), 2)
+    >>> ends.shape, moved.shape
+    ((3, 1), (3,))
+    """
 
     def step(t: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         x, moved = state

@@ -43,6 +43,10 @@ class Gibbs(AbstractFiniteTransition):
     Args:
         scan: 'sweep' for every coordinate in turn, which leaves p invariant; 'random' for one coordinate at random,
             which is reversible besides.
+
+    >>> P = ms.markov.Gibbs().matrix(ms.models.Ising(0.1, 0.3, ms.models.grid(1, 2)), 2)
+    >>> np.allclose(P.sum(1), 1)
+    True
     """
 
     scan: str = eqx.field(static=True, default="sweep")
@@ -76,7 +80,12 @@ def _redrawn(model: LogDensity, space: Finite, x: Point, i: Array, gumbel: Float
 
 
 class SingleFlip(AbstractFiniteTransition):
-    """Metropolis with one coordinate changed: a coordinate and another value for it are proposed at random."""
+    """Metropolis with one coordinate changed: a coordinate and another value for it are proposed at random.
+
+    >>> P = ms.markov.SingleFlip().matrix(ms.models.Ising(0.1, 0.3, ms.models.grid(1, 2)), 2)
+    >>> np.allclose(P.sum(1), 1)
+    True
+    """
 
     def check(self, model, space):
         _check_finite(self, space)
@@ -100,7 +109,12 @@ class SingleFlip(AbstractFiniteTransition):
 
 
 class BlockGibbs(AbstractFiniteTransition):
-    """For a restricted Boltzmann machine: all hidden units are drawn given the visible, then these given those."""
+    """For a restricted Boltzmann machine: all hidden units are drawn given the visible, then these given those.
+
+    >>> machine = ms.models.RBM(jnp.zeros(2), jnp.zeros(2), jnp.ones((2, 2)))
+    >>> ms.markov.BlockGibbs()(machine, jnp.zeros(2), jax.random.key(0)).shape
+    (2,)
+    """
 
     def check(self, model, space):
         if not isinstance(model, RBM):

@@ -32,6 +32,10 @@ class RandomWalk(AbstractTransition):
 
     Args:
         step: ε > 0, a number or one for each coordinate.
+
+    >>> kernel = ms.markov.RandomWalk(0.5)
+    >>> kernel(ms.models.Gaussian(0.0, 1.0), jnp.zeros(1), jax.random.key(0)).shape
+    (1,)
     """
 
     step: Any = eqx.field(converter=as_float)
@@ -53,6 +57,10 @@ class MALA(AbstractTransition):
 
     Args:
         step: ε > 0, a number or one for each coordinate.
+
+    >>> kernel = ms.markov.MALA(0.2)
+    >>> kernel(ms.models.Gaussian(0.0, 1.0), jnp.zeros(1), jax.random.key(0)).shape
+    (1,)
     """
 
     step: Any = eqx.field(converter=as_float)
@@ -86,6 +94,10 @@ class HMC(AbstractTransition):
     Args:
         step: ε > 0, a number or one for each coordinate.
         leaps: how many steps a path has.
+
+    >>> kernel = ms.markov.HMC(0.2, 5)
+    >>> kernel(ms.models.Gaussian(0.0, 1.0), jnp.zeros(1), jax.random.key(0)).shape
+    (1,)
     """
 
     step: Any = eqx.field(converter=as_float)

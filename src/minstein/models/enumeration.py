@@ -24,7 +24,11 @@ def log_normaliser(model: LogDensity, d: int) -> float:
 
 
 def probabilities(model: LogDensity, d: int) -> Float[np.ndarray, " s"]:
-    """p(x) of each state, in the order of `space.states(d)`; for a few coordinates only."""
+    """p(x) of each state, in the order of `space.states(d)`; for a few coordinates only.
+
+    >>> ms.models.probabilities(ms.models.BoltzmannMachine([0.0, 0.0], 0.0), 2).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
     with jax.enable_x64(True):
         return np.asarray(jax.nn.softmax(_log_weights(unwrap(model), alphabet(model).states(d))))
 

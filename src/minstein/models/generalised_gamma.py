@@ -19,6 +19,9 @@ class GeneralisedGamma(AbstractFamily):
     Args:
         loc: θ₁, a number in one dimension, else shape (d,).
         power: θ₂ > 0. Held at its value; mark it with `ms.positive` to make it a parameter.
+
+    >>> float(ms.models.GeneralisedGamma(1.0, 3.0)(jnp.array([3.0])))                    # −|3 − 1|³
+    -8.0
     """
 
     loc: Any = parameter()

@@ -127,6 +127,9 @@ def BoltzmannMachine(field: Any, coupling: Any, edges: Any = None) -> Ising:
         field: h, the biases, as for `Ising`.
         coupling: J, the weights, as for `Ising`.
         edges: as for `Ising`.
+
+    >>> ms.params.names(ms.models.BoltzmannMachine(np.zeros(2), np.zeros(1)))
+    ('field[0]', 'field[1]', 'coupling[0]')
     """
     return Ising(field, coupling, edges, space=BINARY)
 
@@ -137,6 +140,9 @@ def grid(rows: int, columns: int, *, periodic: bool = False) -> Int[np.ndarray, 
     Args:
         rows, columns: the size of the grid.
         periodic: whether opposite sides are neighbours.
+
+    >>> ms.models.grid(2, 2).tolist()
+    [[0, 1], [2, 3], [0, 2], [1, 3]]
     """
     site = np.arange(rows * columns).reshape(rows, columns)
     pairs = [(site[:, :-1], site[:, 1:]), (site[:-1], site[1:])]

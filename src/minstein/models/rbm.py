@@ -27,6 +27,10 @@ class RBM(AbstractSampler):
         visible: b, of shape (d,).
         hidden: c, of shape (m,).
         weights: W, of shape (d, m).
+
+    >>> machine = ms.models.RBM(np.zeros(3), np.zeros(2), np.zeros((3, 2)))
+    >>> round(float(machine(jnp.zeros(3))), 4)                                           # 2 log 2
+    1.3863
     """
 
     visible: Any = parameter()

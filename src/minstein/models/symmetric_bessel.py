@@ -33,6 +33,9 @@ class SymmetricBessel(AbstractFamily):
         loc: μ, a number in one dimension, else shape (d,).
         scale: L: a number σ, a vector, or a lower-triangular matrix with positive diagonal. The covariance is 2s·LLᵀ.
         smoothness: s ≥ d/2. Held at its value; mark it with `ms.positive` to make it a parameter.
+
+    >>> ms.params.names(ms.models.SymmetricBessel(0.0, 1.0, 2.0))                        # the smoothness is held
+    ('loc', 'scale')
     """
 
     loc: Any = parameter()

@@ -21,6 +21,10 @@ class DirectSearch(AbstractIterative):
         max_steps: the iteration limit.
         tolerance: the last step, in units in which the loss changes by what one observation contributes.
         starts: further random starts (needs `key`).
+
+    >>> solver = ms.DirectSearch()                            # ms.fit(model, x, solver=solver)
+    >>> solver.needs_key
+    False
     """
 
     max_steps: int = eqx.field(static=True, default=500)

@@ -33,6 +33,10 @@ class GaussNewton(AbstractIterative):
         max_steps: the iteration limit.
         tolerance: of the next step, in units of the noise of the loss; √ε of the precision if None.
         starts: further random starts (needs `key`) besides the model's own values and its family's start.
+
+    >>> solver = ms.GaussNewton(starts=10)                    # ms.fit(model, x, solver=solver, key=key)
+    >>> solver.needs_key
+    True
     """
 
     max_steps: int = eqx.field(static=True, default=200)

@@ -27,6 +27,10 @@ class LBFGS(AbstractIterative):
         tolerance: of the gradient, in those units and those of the noise of the loss; ε^0.375 of the precision if None.
         memory: how many earlier steps approximate the Hessian.
         starts: further random starts (needs `key`).
+
+    >>> solver = ms.LBFGS(max_steps=500)                      # ms.fit(model, x, solver=solver)
+    >>> solver.needs_key
+    False
     """
 
     max_steps: int = eqx.field(static=True, default=500)

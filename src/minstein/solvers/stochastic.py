@@ -261,6 +261,11 @@ class SGD(AbstractStochastic):
         checkpoint: a file to which the walk is saved every so often. If it is there already, the walk goes on from it,
             with the result it would have had without the interruption.
         every: steps between checkpoints.
+
+    >>> import optax
+    >>> solver = ms.SGD(optax.adam(0.1), steps=100, batch=32)     # ms.fit(model, x, solver=solver, key=key)
+    >>> solver.needs_key
+    True
     """
 
     optimiser: Any = eqx.field(default=None, repr=False)
@@ -298,6 +303,10 @@ class RiemannianSGD(AbstractStochastic):
         step: γ, a number or a function of the step's index such as `lambda t: 0.5 / (1 + t / 100)`.
         steps, batch, average, checkpoint, every: as for `SGD`.
         ridge: what is added to ĝ, in units of its mean diagonal.
+
+    >>> solver = ms.RiemannianSGD(0.25, steps=100, batch=32)  # ms.fit(model, x, solver=solver, key=key)
+    >>> solver.needs_key
+    True
     """
 
     step: float | Callable = 0.1

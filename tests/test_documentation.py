@@ -1,0 +1,82 @@
+"""Every public name is documented, with an example that runs, and every error names the page that explains it."""
+
+import importlib
+import inspect
+import re
+import types
+from pathlib import Path
+
+import pytest
+
+import minstein as ms
+from minstein import errors
+
+DOCS = Path(__file__).parents[1] / "docs"
+SUBMODULES = (
+    "datasets",
+    "diffusions",
+    "kernels",
+    "markov",
+    "models",
+    "operator",
+    "params",
+    "plot",
+    "spaces",
+    "special",
+)
+MODULES = {"ms": ms} | {f"ms.{name}": getattr(ms, name) for name in SUBMODULES}
+WITHOUT = {"Function", "Term", "as_kernel", "as_transition", "nuts"}
+"""Without an example: what reads a user's argument, and a sampler that takes longer than all examples together."""
+
+
+def public(module: types.ModuleType) -> list[str]:
+    """What a module says is public, or what its package brings together."""
+    ours = lambda value: getattr(value, "__module__", "").startswith("minstein")
+    named = getattr(module, "__all__", None)
+    return list(named or [name for name, value in vars(module).items() if name[0] != "_" and ours(value)])
+
+
+def documented() -> set[int]:
+    """The objects that the reference shows."""
+    found, module = set(), None
+    for page in sorted((DOCS / "api").glob("*.md")):
+        for kind, name in re.findall(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)", page.read_text(), re.M):
+            if kind == "currentmodule":
+                module = importlib.import_module(name)
+            else:
+                found.add(id(getattr(module, name)))
+    return found
+
+
+NAMES = [(where, name) for where, module in MODULES.items() for name in public(module)]
+
+
+def test_the_reference_has_every_public_name():
+    shown = documented()
+    assert [f"{where}.{name}" for where, name in NAMES if id(getattr(MODULES[where], name)) not in shown] == []
+
+
+@pytest.mark.parametrize(("where", "name"), NAMES, ids=lambda text: text)
+def test_docstring(where, name):
+    """A sentence that says what it is and, for what a user calls, an example."""
+    thing = getattr(MODULES[where], name)
+    text = (inspect.getdoc(thing) or "") if callable(thing) else ""
+    is_error = inspect.isclass(thing) and issubclass(thing, Exception)
+    assert not callable(thing) or re.match(r".+[.:,]$", text.split("\n")[0])
+    assert not callable(thing) or is_error or inspect.isabstract(thing) or name in WITHOUT or ">>>" in text
+
+
+def test_errors_name_pages_that_exist():
+    makers = [f for name, f in vars(errors).items() if inspect.isfunction(f) and name[0] != "_"]
+    own = [f for f in makers if f.__module__ == errors.__name__ and f.__name__ not in ("rows_text", "explained")]
+    assert len(own) > 40
+    assert [f.__name__ for f in own if not hasattr(f, "page") or not (DOCS / f.page).exists()] == []
+
+
+def test_the_page_is_at_the_end_of_the_text():
+    assert str(errors.wrong_shape((1, 2, 3))).endswith("Each row is one observation. See docs/sharp-bits.md.")
+    assert errors.not_convex().endswith("See docs/fitting.md.")
+    assert str(errors.no_covariance(errors.no_sandwich_for_chains())).count("See docs/") == 1
+    failed = errors.no_pilot(types.SimpleNamespace(message="It failed."))
+    assert failed.fit.message == "It failed."
+    assert str(failed).endswith("See docs/fitting.md.")
