@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 ORDER = ("idea", "efficiency", "newcomb", "contamination", "wine_graph", "rings", "ising")
@@ -9,6 +10,7 @@ ORDER = ("idea", "efficiency", "newcomb", "contamination", "wine_graph", "rings"
 
 def setup(app):
     app.add_html_math_renderer("mathml", (inline, None), (displayed, None))
+    app.connect("doctree-read", trimmed)
     return {"parallel_read_safe": True}
 
 
@@ -22,10 +24,16 @@ def displayed(translator, node):
 
 
 def _write(translator, node, *, as_block: bool):
-    from docutils.nodes import SkipNode
-
     translator.body.append(tex2mathml(node.astext(), as_block=as_block))
-    raise SkipNode
+    raise nodes.SkipNode
+
+
+def trimmed(app, doctree):
+    """Take off the blank line that ends a doctest within Markdown."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.astext().rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
 
 
 def in_order(name: str) -> int:
