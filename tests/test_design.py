@@ -83,7 +83,6 @@ def test_a_kernel_of_finite_rank_is_summed_without_pairs(m, unbiased):
 @pytest.mark.slow
 def test_a_designed_discrepancy_is_a_dksd_like_any_other(designed, fit):
     x, slow = X[:16], as_function(designed)
-    np.testing.assert_allclose(ms.information(designed, fit.model, x), ms.information(slow, fit.model, x), rtol=1e-8)
     np.testing.assert_allclose(ms.sandwich(designed, fit.model, x), ms.sandwich(slow, fit.model, x), rtol=1e-8)
     few = [dataclasses.replace(fit, discrepancy=d, n=16) for d in (designed, slow)]
     ours, theirs = (ms.influence(part, x, np.array([-3.0, 0.4])) for part in few)
@@ -154,20 +153,6 @@ def test_a_rejected_design_says_why():
         assert why in str(rejected)
 
 
-def mixture(p, x):
-    return jnp.logaddexp(jnp.log(p["weights"][0]) - (x[0] + 3) ** 2 / 2, jnp.log(p["weights"][1]) - (x[0] - 3) ** 2 / 2)
-
-
-@pytest.mark.slow
-def test_separated_modes_are_rejected_and_the_estimate_is_the_pilots():
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal(256) + np.where(rng.random(256) < 0.4, -3, 3)
-    model = ms.models.from_log_density(mixture, {"weights": ms.simplex(np.array([0.5, 0.5]))})
-    discrepancy = ms.design(model, x)
-    assert "R²" in discrepancy.kernel.checks.reason
-    np.testing.assert_allclose(ms.fit(model, x, discrepancy).theta, ms.fit(model, x).theta, rtol=1e-5)
-
-
 def test_edges_of_the_support_are_found():
     x = np.random.default_rng(0).beta(2, 3, (50, 2)) * [1, 4] + [2, 0]
     log_p = lambda a, x: (a - 1) * (jnp.log(x[0] - 2) + jnp.log(3 - x[0]) + jnp.log(x[1]) + jnp.log(4 - x[1]))
@@ -226,15 +211,14 @@ def test_refusals():
 
 
 @pytest.mark.slow
-def test_efficiencies_of_score_matching_and_ksd_at_student_t():
-    """Quadrature gives .65 for score matching, .79 for KSD at the median distance; the sample is t's own quantiles."""
+def test_the_efficiency_of_score_matching_at_student_t():
+    """Quadrature gives 0.651 jointly for location and scale; the sample is t's own quantiles."""
     x = stats.t.ppf((np.arange(1000) + 0.5) / 1000, 5)
     model = ms.models.StudentT(0.0, 1.0, 5.0)
-    for discrepancy, expected in ((ms.SM(), 0.651), (None, 0.794)):
-        found = ms.efficiency(discrepancy, model, x)
-        assert abs(found.joint - expected) < 0.03
-        assert min(found.r_squared.values()) > 0.999
-        assert np.isfinite(list(found.sensitivity.values())).all()
+    found = ms.efficiency(ms.SM(), model, x)
+    assert abs(found.joint - 0.651) < 0.03
+    assert min(found.r_squared.values()) > 0.999
+    assert np.isfinite(found.largest)
 
 
 def test_checks_of_replications():

@@ -13,7 +13,7 @@ from . import errors
 from ._types import Array, LogDensity, Scalar, Theta, is_traced
 from .default import robust_discrepancy
 from .discrepancies import DKSD
-from .fit import fit
+from .fit import pilot_fit
 from .kernels import Designed, FiniteRank, Scaled
 from .kernels.finite_rank import Checks
 from .models._family import AbstractFamily
@@ -73,7 +73,7 @@ def design(model: LogDensity, x: Any, goal: str = "efficient", *, support: tuple
 
 def _efficient(model: LogDensity, x: Float[Array, "n d"], support: tuple[Any, Any] | None) -> DKSD:
     pilot = pilot_discrepancy(model, x, support)
-    found = fit(model, x, pilot, throw=False, progress=False)
+    found = pilot_fit(model, x, pilot)
     basis = basis_on(x)
     at = (pilot, basis, found.theta, found.cov)
     fields, share, theta, r_squared, distance, identity = run(_learned, at, model, x)

@@ -96,6 +96,12 @@ def fit(
     return _checked(_with_hint(result, x) if chosen is None else result, x, throw)
 
 
+def pilot_fit(model: LogDensity, x: Array, discrepancy: AbstractDiscrepancy) -> Fit:
+    """A fit with its covariance for data that have been read, whether it converged or not, without a look at edges."""
+    task = _Task(model, x, _chosen(discrepancy, model, x), None, True, False, False)
+    return task.solved(discrepancy, (), discrepancy.ready(model, x))
+
+
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
     diffusion = getattr(discrepancy, "diffusion", None)
     return isinstance(diffusion, OfModel) and not diffusion.moving

@@ -111,7 +111,8 @@ def support_of(model: LogDensity, x: Float[Array, "n d"]) -> tuple[Array, Array]
     log_p, flux = rays.look(np.tile(_REACH, (len(rays.starts), 1)))
     inside = _inside(log_p, flux)
     low, high = np.full(x.shape[1], -np.inf), np.full(x.shape[1], np.inf)
-    if inside.all():
+    last = np.take_along_axis(log_p, np.maximum(inside.argmin(1) - 1, 0)[:, None], 1)[:, 0]
+    if not (~inside.all(1) & (last > log_p[:, 0] - _DEEP)).any():
         return None
     ends = _ends(rays, inside)
     near = rays.look(ends[:, None] * (1 - _NEAR))[0][:, -1]
