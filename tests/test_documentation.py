@@ -25,8 +25,9 @@ SUBMODULES = (
     "special",
 )
 MODULES = {"ms": ms} | {f"ms.{name}": getattr(ms, name) for name in SUBMODULES}
-WITHOUT = {"Function", "Term", "as_kernel", "as_transition", "nuts"}
-"""Without an example: what reads a user's argument, and a sampler that takes longer than all examples together."""
+WITHOUT = {"Function", "Term", "Span", "Designed", "as_kernel", "as_transition", "compare", "join", "nuts"}
+"""Without an example: what reads a user's argument or is made by the package, what needs several processes, and what
+takes longer than all examples together."""
 
 
 def public(module: types.ModuleType) -> list[str]:

@@ -56,6 +56,10 @@ def design(model: LogDensity, x: Any, goal: str = "efficient", *, support: tuple
         goal: "efficient" or "robust".
         support: (low, high), numbers or shape (d,), infinite where there is no edge, for models on a half-line or a
             box; None means that edges are looked for, unless JAX is transforming the call.
+
+    >>> x = np.array([1.2, -0.3, 0.4, 2.2, 0.9, 1.7, -5.0, 0.6])
+    >>> ms.design(ms.models.Gaussian(0.0, 1.0), x, "robust").diffusion
+    Pointwise(field=Redescending(a=2.5, centre=[0.75], scale=[1.03782]))
     """
     x = read(x, space_of(model))
     if space_of(model).discrete:

@@ -83,6 +83,10 @@ def efficiency(
         model: log p up to a constant, where the fit starts.
         x: the sample.
         support: as for `ms.design`.
+
+    >>> x = np.linspace(-2, 2, 60)
+    >>> round(ms.efficiency(ms.SM(), ms.models.Gaussian(0.0, ms.fixed(1.0)), x).joint, 3)     # that of the mean
+    1.0
     """
     x = read(x, space_of(model))
     if space_of(model).discrete:

@@ -52,6 +52,10 @@ class Sharded(eqx.Module):
     """n observations as rows, spread over devices in blocks of equal length; the end of each block is padding.
 
     `ms.shard` makes it from rows in memory, `ms.fit` from a `jax.Array` that is sharded along its first axis.
+
+    >>> x = ms.shard(np.arange(10.0).reshape(5, 2))
+    >>> x.shape, x.on_host().sum(0).tolist()
+    ((5, 2), [20.0, 25.0])
     """
 
     array: Any
@@ -171,7 +175,7 @@ def shard(x: Any, devices: Sequence[Any] | None = None) -> Sharded:
         devices: those to spread them over, in order; all of JAX's if not given. A process gives rows to its own.
 
     >>> x = ms.shard(np.array([1.2, -0.3, 0.4, 2.2, 0.9, 1.7, -5.0, 0.6]))
-    >>> x.shape, np.asarray(x).sum().round(6)
+    >>> x.shape, float(np.asarray(x).sum().round(6))
     ((8, 1), 1.7)
     """
     rows = np.asarray(x)

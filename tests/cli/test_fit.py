@@ -292,7 +292,7 @@ def test_independent_bits_have_the_logits_of_their_means(minstein, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        ({}, ms.MPF()),
+        ({}, None),  # what `fit` takes when nothing is asked for
         ({"discrepancy": "mpf"}, ms.MPF()),
         ({"discrepancy": "dfd"}, ms.DFD()),
         ({"discrepancy": "pseudo-likelihood"}, ms.PseudoLikelihood()),
@@ -391,7 +391,11 @@ def test_all_that_out_writes(minstein, tmp_path, monkeypatch):
     found = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
     pictures = ["density.png", "influence.png", "intervals.png", "loss.png", "trace.png"]
     assert found == sorted([*pictures, "fit.json", "report.html", "summary.txt"])
-    assert (tmp_path / "page.html").read_text().startswith("66 ['alpha', 'bootstrap', 'columns', 'command', 'seed']")
+    assert (
+        (tmp_path / "page.html")
+        .read_text()
+        .startswith("66 ['alpha', 'bootstrap', 'columns', 'command', 'comparison', 'seed']")
+    )
     assert (tmp_path / "new/out/summary.txt").read_text().rstrip() in result.stdout
     for name in pictures:
         assert (tmp_path / "new/out" / name).read_bytes().startswith(b"\x89PNG")

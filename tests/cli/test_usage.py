@@ -39,7 +39,7 @@ def test_the_catalogue_has_the_parameters_of_the_library(entry):
     if not isinstance(thing, type | FunctionType):
         assert entry.parameters == ()
         return
-    left = {"divergence", "edges", "space"} | LEFT.get(entry.name, set())
+    left = {"backend", "divergence", "edges", "space"} | LEFT.get(entry.name, set())
     signature = {n: p for n, p in inspect.signature(thing).parameters.items() if n not in left}
     assert [p.name for p in entry.parameters] == list(signature)
     for p in entry.parameters:
