@@ -24,6 +24,7 @@ def join(coordinator: str, processes: int, process: int) -> None:
         raise ValueError(f"process must be from 0 to {processes - 1}, as there are {processes}, got {process}.")
     if ":" not in coordinator:
         raise ValueError(f"coordinator must be host:port of process 0, such as 10.0.0.1:7070, got {coordinator!r}.")
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # no computation overtakes another's exchanges
     try:
         jax.distributed.initialize(
             coordinator,

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -17,12 +18,17 @@ LOST = 3
 """The status with which a command ends whose fit has lost a process."""
 
 _AS_MEMBER = "MINSTEIN_MEMBER"
-"""Set in the environment of the processes that are looked after."""
+"""The command as it was typed, in the environment of the processes that are looked after."""
 
 
 def is_member() -> bool:
     """Whether another process looks after this one."""
     return _AS_MEMBER in os.environ
+
+
+def typed() -> str:
+    """The command as it was typed."""
+    return os.environ.get(_AS_MEMBER) or shlex.join(["minstein", *sys.argv[1:]])
 
 
 class Member(NamedTuple):
@@ -86,7 +92,7 @@ def _started(address: str, number: int, *, local: bool) -> subprocess.Popen:
     command = [sys.executable, "-c", "from minstein_cli import main; main()", *sys.argv[1:]]
     if local:
         command += ["--coordinator", address, "--process-id", str(number)]
-    environment = {**os.environ, _AS_MEMBER: "1"}
+    environment = {**os.environ, _AS_MEMBER: typed()}
     return subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True)
 
 

@@ -1,12 +1,11 @@
 """A fit as files: the fit itself, its report, its summary and its pictures."""
 
-import shlex
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from . import outputs, screen
+from .launching import typed
 from .presenting import Done, bootstrap_summary
 from .problem import Problem
 
@@ -43,7 +42,7 @@ def _report(done: Done, path: Path) -> None:
         done.data.x,
         path,
         columns=done.data.columns,
-        command=shlex.join(["minstein", *sys.argv[1:]]),
+        command=typed(),
         seed=done.seed,
         bootstrap=done.bootstrap,
         comparison=done.comparison,
@@ -72,7 +71,7 @@ def _pictures(done: Done) -> dict[str, Any]:
         pictures["intervals"] = lambda ax: ms.plot.intervals(fit, alpha=done.alpha, ax=ax)
     if certain and fit.d == 1 and not discrete:
         pictures["influence"] = lambda ax: ms.plot.influence(fit, x, ax=ax)
-    if certain and fit.n <= _ROWS_FOR_LOSS:
+    if certain and fit.n <= _ROWS_FOR_LOSS and not isinstance(x, ms.Sharded):
         pictures["loss"] = lambda ax: ms.plot.loss(fit, x, ax=ax)
     return pictures
 
