@@ -36,7 +36,8 @@ class SingularInformation(NotConverged):
     """The loss does not change along some direction of the parameters. `fit` holds what there is."""
 
 
-P, Problem = ParamSpec("P"), TypeVar("Problem")
+P = ParamSpec("P")
+Problem = TypeVar("Problem")
 
 
 def explained(page: str) -> Callable[[Callable[P, Problem]], Callable[P, Problem]]:
