@@ -13,4 +13,14 @@ def _names(doctest_namespace):
     doctest_namespace.update(ms=ms, np=np, jnp=jnp, jax=jax)
 
 
+SLOW_PAGES = {"choosing", "coming-from", "contributing", "idea", "robustness", "sharp-bits", "your-own-model"}
+
+
+def pytest_collection_modifyitems(items):
+    """The pages that fit many models run with the slow tests."""
+    for item in items:
+        if item.path.suffix == ".md" and item.path.stem in SLOW_PAGES:
+            item.add_marker(pytest.mark.slow)
+
+
 collect_ignore_glob = ["docs/gallery/*", "docs/*.py"]

@@ -5,8 +5,8 @@ The couplings of an Ising model
 An Ising model on a 10×10 grid: 180 couplings from 1000 samples, by five methods that know no normaliser.
 
 Minimum probability flow, contrastive divergence from the data and with persistent chains, pseudo-likelihood, and the
-discrete kernel Stein discrepancy; prints a table and draws estimates against the truth: out/ising.png. With --quick,
-as in the gallery, the grid is 3×3 and there are 300 samples.
+discrete kernel Stein discrepancy; prints a table and draws the estimates against the truth: out/ising.png. With
+--quick, as in the gallery, the grid is 3×3 and there are 300 samples.
 """
 
 import sys
