@@ -14,13 +14,26 @@ def _names(doctest_namespace):
 
 
 SLOW_PAGES = {"choosing", "coming-from", "contributing", "idea", "robustness", "sharp-bits", "your-own-model"}
+SIMULATIONS = {
+    "test_asymptotics",
+    "test_coverage",
+    "test_design_simulation",
+    "test_examples",
+    "test_markov",
+    "test_paper",
+    "test_simulation",
+    "test_stochastic",
+}
 
 
 def pytest_collection_modifyitems(items):
-    """The pages that fit many models run with the slow tests."""
+    """The pages that fit many models run with the slow tests; those of the latter that compute more than they compile
+    are simulations."""
     for item in items:
         if item.path.suffix == ".md" and item.path.stem in SLOW_PAGES:
             item.add_marker(pytest.mark.slow)
+        if item.path.stem in SIMULATIONS and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.simulation)
 
 
 collect_ignore_glob = ["docs/gallery/*", "docs/*.py"]
