@@ -68,7 +68,7 @@ def main(out: Path = OUT) -> Path:
         for name, (colour, marker) in STYLES.items():
             ax.plot(DISTANCES, found[name][row], marker=marker, color=colour, markersize=5, label=name)
             print(f"{100 * share:3.0f} %  {name:<14} {np.round(found[name][row], 3)}")
-        ax.set(title=f"{100 * share:.0f} % outliers", xlabel="where they are", ylim=(-0.2, 1.2), xscale="log")
+        ax.set(title=f"{100 * share:.0f} % outliers", xlabel="where they are", ylim=(-0.1, 1.5), xscale="log")
         ax.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
         ax.minorticks_off()
         ax.spines[["top", "right"]].set_visible(False)

@@ -137,7 +137,7 @@ def build(wish: Wish, x: Any, model: Any) -> tuple[Any, tuple[str, ...]]:
         return _designed(wish.goal, x, model)
     if wish.discrepancy is None:
         discrete = ms.spaces.space_of(model).discrete
-        return None, (_DISCRETE_DEFAULT if discrete else _DEFAULT,)
+        return (ms.MPF(), (_DISCRETE_DEFAULT,)) if discrete else (None, (_DEFAULT,))
     try:
         if wish.discrepancy in ("sm", "mpf", "dfd", "pseudo-likelihood"):
             return resolve(_entry(wish.discrepancy, None))(), ()
