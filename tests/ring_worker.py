@@ -73,7 +73,7 @@ def gathered(x: ms.Sharded) -> list[str]:
 def answer(job: dict) -> None:
     rows = np.load(job["data"])
     if job["processes"] > 1:
-        ms.join(job["coordinator"], job["processes"], job["process"])
+        ms.join(job["coordinator"], job["processes"], job["process"], wait=250)
         rows = rows[job["from"] : job["to"]]
     x = ms.shard(rows)
     answers = {problem: found(problem, x, fitted=fitted) for problem, fitted in job["problems"].items()}
@@ -89,7 +89,7 @@ def answer(job: dict) -> None:
 
 def fit_until_lost(job: dict) -> None:
     """Fit again and again; the process that is to die does so after the first."""
-    ms.join(job["coordinator"], job["processes"], job["process"])
+    ms.join(job["coordinator"], job["processes"], job["process"], wait=250)
     x = ms.shard(np.load(job["data"]))
     try:
         for _ in range(100_000):

@@ -145,11 +145,11 @@ def process_lost(reason: str) -> ProcessLost:
 
 
 @explained("many-machines.md")
-def not_joined(coordinator: str, processes: int, reason: str) -> ProcessLost:
+def not_joined(coordinator: str, processes: int, wait: int, reason: str) -> ProcessLost:
     return ProcessLost(
-        f"The {processes} processes did not all meet at {coordinator} within 40 seconds. Usual causes: (a) one of them "
-        "was not started, or ended at once: see its messages; (b) that address is not one under which the others reach "
-        f"process 0, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
+        f"The {processes} processes did not all meet at {coordinator} within {wait} seconds. Usual causes: (a) one of "
+        "them was not started, or ended at once: see its messages; (b) that address is not one under which the others "
+        f"reach process 0, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
     )
 
 

@@ -4,11 +4,11 @@ import jax
 
 from . import errors
 
-_JOIN, _SILENCE, _END = 40, 20, 600
-"""Seconds to wait for others at the start; after which one that is not heard of counts as lost; to wait at the end."""
+_SILENCE, _END = 20, 600
+"""Seconds after which a process that is not heard of counts as lost, and to wait for the others at the end."""
 
 
-def join(coordinator: str, processes: int, process: int) -> None:
+def join(coordinator: str, processes: int, process: int, *, wait: int = 40) -> None:
     """Take part in a fit of several processes; to be called before any other computation with JAX.
 
     Every process then calls `ms.shard` with its own rows, and `ms.fit` with what that returns, and each gets the same
@@ -19,6 +19,7 @@ def join(coordinator: str, processes: int, process: int) -> None:
         coordinator: 'host:port' of process 0, as the others reach it.
         processes: how many there are.
         process: which one this is, from 0.
+        wait: the seconds within which all must have been started.
     """
     if not 0 <= process < processes:
         raise ValueError(f"process must be from 0 to {processes - 1}, as there are {processes}, got {process}.")
@@ -31,9 +32,9 @@ def join(coordinator: str, processes: int, process: int) -> None:
             processes,
             process,
             cluster_detection_method="deactivate",
-            initialization_timeout=_JOIN,
+            initialization_timeout=wait,
             heartbeat_timeout_seconds=_SILENCE,
             shutdown_timeout_seconds=_END,
         )
     except Exception as reason:
-        raise errors.not_joined(coordinator, processes, str(reason)) from reason
+        raise errors.not_joined(coordinator, processes, wait, str(reason)) from reason

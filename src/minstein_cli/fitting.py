@@ -29,11 +29,11 @@ def run(request: Request) -> int:
     with screen.stage("Loading JAX", quiet=request.quiet):
         import minstein as ms
     if member is not None:
-        ms.join(*member)
+        ms.join(member.coordinator, member.processes, member.process, wait=member.wait)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         done = _fitted(request, table or _dataset(request, part))
-    if part is not None and part[0] > 0:
+    if _is_other(request):
         _elsewhere(done, request)
         return CONVERGED if done.fit.converged else NOT_CONVERGED
     _warn(caught, but=(ms.StatisticWarning, ms.BoundaryWarning))
@@ -42,6 +42,11 @@ def run(request: Request) -> int:
         if not request.quiet and not request.as_json:
             print(f"Wrote {path}")
     return CONVERGED if done.fit.converged else NOT_CONVERGED
+
+
+def _is_other(request: Request) -> bool:
+    """Whether this is a process of several, and not the first, which does the talking."""
+    return request.wanted.member is not None and request.wanted.member.process > 0
 
 
 def _elsewhere(done: Done, request: Request) -> None:
@@ -82,7 +87,7 @@ def _fitted(request: Request, table: data.Data) -> Done:
     with screen.stage("Designing", quiet=request.quiet or request.wish.goal is None):
         loss, about_loss = discrepancy.build(request.wish, table.x, start)
     notes = (*_about(table), *about_model, *about_loss)
-    progress = False if request.quiet or (request.wanted.member or (0, 0, 0))[2] > 0 else None
+    progress = False if request.quiet or _is_other(request) else None
     with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
         try:
             fit = ms.fit(start, table.x, loss, solver=_solver(request), key=_key(request), progress=progress)

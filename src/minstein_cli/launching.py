@@ -37,6 +37,7 @@ class Member(NamedTuple):
     coordinator: str
     processes: int
     process: int
+    wait: int
 
 
 class Wanted(NamedTuple):
@@ -71,7 +72,8 @@ class Wanted(NamedTuple):
         """Which of the processes this one is, where another looks after it."""
         if not is_member() or self.processes is None:
             return None
-        return Member(self.coordinator or "", self.processes, self.process_id or 0)
+        wait = 40 if "--coordinator" in typed() else 300  # here the one that looks after all sees who does not come
+        return Member(self.coordinator or "", self.processes, self.process_id or 0, wait)
 
 
 def look_after(wanted: Wanted) -> int:
