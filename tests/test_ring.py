@@ -155,10 +155,14 @@ def test_fits_on_three_devices(data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cuts", [(0, 30, 101), (0, 40, 40, 77, 101)], ids=["2 processes", "4 processes"])
-def test_fits_by_processes(data, cuts):
-    """Of different numbers of rows, one of them of none."""
-    for found in answers(data, {"scalar": False, "points": True}, cuts=cuts):
+@pytest.mark.parametrize(
+    ("cuts", "problems"),
+    [((0, 30, 101), {"scalar": False}), ((0, 40, 40, 77, 101), {"scalar": False, "points": True})],
+    ids=["2 processes", "4 processes"],
+)
+def test_processes(data, cuts, problems):
+    """Of different numbers of rows, one of them of none. The commands below fit by two."""
+    for found in answers(data, problems, cuts=cuts):
         assert_same(found, data)
 
 
