@@ -309,7 +309,7 @@ class RiemannianSGD(AbstractStochastic):
     True
     """
 
-    step: float | Callable = 0.1
+    step: float | Scalar | Callable = 0.1
     steps: int = eqx.field(static=True, default=200)
     batch: int = eqx.field(static=True, default=100)
     ridge: float = 1e-6
