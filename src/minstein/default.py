@@ -56,12 +56,17 @@ def robust_discrepancy(x: Data, *, a: Any = 2.5, widening: float = 4.0) -> DKSD:
 
 def _standardised(x: Data, s: Float[Array, " d"], widening: float) -> Elliptical:
     """An IMQ kernel of (x − y)/s, its c so many median distances."""
-    rows = x[np.linspace(0, len(x) - 1, min(len(x), _MOST)).astype(int)]
-    return Elliptical(namespace(x).diag(1 / s), IMQ(widening * median_distance(rows / s)))
+    return Elliptical(namespace(x).diag(1 / s), IMQ(widening * median_distance(_some(x) / s)))
 
 
-def median_distance(rows: Float[Array, "n d"]) -> Array:
-    """The median of the distances that are not zero, or 1 where there are none."""
+def _some(x: Data) -> Array:
+    """Rows spread evenly over the sample, all of them where they are few."""
+    return x[np.linspace(0, len(x) - 1, min(len(x), _MOST)).astype(int)]
+
+
+def median_distance(x: Float[Array, "n d"]) -> Array:
+    """The median of the distances that are not zero, or 1 where there are none; of many rows, between some of them."""
+    rows = _some(x)
     xp = namespace(rows)
     i, j = np.triu_indices(len(rows), 1)
     if i.size == 0:
