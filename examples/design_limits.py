@@ -20,6 +20,7 @@ from designed import COVARIANCE, Setting, settings
 from scipy.optimize import minimize
 
 import minstein as ms
+from minstein.default import standardised_ksd
 from minstein.score_regression import basis_on
 
 N = 300
@@ -111,7 +112,8 @@ def chain(d: int, replications: int, theta: float = -1.0) -> None:
 
 
 def _fields(d: int) -> str:
-    basis = basis_on(np.random.default_rng(0).standard_normal((N, d)))
+    x = np.random.default_rng(0).standard_normal((N, d))
+    basis = basis_on(x, standardised_ksd(x))
     return f"{basis.fields[0].size} fields, {'all' if basis.full else 'only diagonal'} linear ones"
 
 

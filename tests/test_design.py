@@ -111,7 +111,8 @@ def test_the_intercept_is_the_derivative_of_log_z():
     model = ms.params.with_theta(QUARTIC, np.array([0.5, 1.5]))
     with jax.enable_x64(True):
         sample = ms.sample.pad(x)
-        found = features_at(pilot_discrepancy(model, x, None), basis_on(x), model, sample, jnp.array([0.5, 1.5]))
+        pilot = pilot_discrepancy(model, x, None)
+        found = features_at(pilot, basis_on(x, pilot), model, sample, jnp.array([0.5, 1.5]))
         learned = learn(found)
         intercept = np.asarray(jnp.sum(found.scores, 0) / 4000 - learned.mean)
     r_squared = np.asarray(learned.r_squared)

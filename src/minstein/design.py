@@ -78,7 +78,7 @@ def design(model: LogDensity, x: Any, goal: str = "efficient", *, support: tuple
 def _efficient(model: LogDensity, x: Float[Array, "n d"], support: tuple[Any, Any] | None) -> DKSD:
     pilot = pilot_discrepancy(model, x, support)
     found = pilot_fit(model, x, pilot)
-    basis = basis_on(x)
+    basis = basis_on(x, pilot)
     at = (pilot, basis, found.theta, found.cov)
     fields, share, theta, r_squared, distance, identity = run(_learned, at, model, x)
     xp = jnp if is_traced((fields, found)) else np

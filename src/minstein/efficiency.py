@@ -100,7 +100,7 @@ def efficiency(
 def efficiency_of(found: Fit, x: Float[Array, "n d"], *, support: tuple[Any, Any] | None = None) -> Efficiency:
     """`efficiency`, of a fit that has been made."""
     pilot = pilot_discrepancy(found.model, x, support)
-    best, own, r_squared = run(_informations, (found.discrepancy, pilot, basis_on(x)), found.model, x)
+    best, own, r_squared = run(_informations, (found.discrepancy, pilot, basis_on(x, pilot)), found.model, x)
     variances = np.diag(np.linalg.inv(best))
     known = np.isfinite(r_squared).all() and r_squared.min() > LEAST_R_SQUARED
     joint = (np.linalg.det(own) / np.linalg.det(best)) ** (1 / len(best)) if known else np.nan
@@ -170,7 +170,7 @@ def _of_likelihood(found: Fit, x: Float[Array, "n d"], support: tuple[Any, Any] 
     z = centre + _DISTANCES[:, None, None] * rays
     pilot = pilot_discrepancy(found.model, x, support)
     inside = _inside(pilot, z)
-    tree = (pilot, basis_on(x), np.where(inside, z, x[0]).reshape(-1, found.d))
+    tree = (pilot, basis_on(x, pilot), np.where(inside, z, x[0]).reshape(-1, found.d))
     best, own, scores, r_squared = run(_likelihood, tree, found.model, x)
     variances = np.diag(np.linalg.inv(best))
     sizes = np.abs(np.linalg.solve(own, scores.T)).reshape(len(best), *z.shape[:2])

@@ -156,7 +156,7 @@ def _with_hint(result: Fit, x: Data) -> Fit:
     if isinstance(x, Sharded) or not few or not np.isfinite(result.cov).all():
         return result
     pilot = pilot_discrepancy(result.model, x, None)
-    found = learn(run(_features, (pilot, basis_on(x)), result.model, x))
+    found = learn(run(_features, (pilot, basis_on(x, pilot)), result.model, x))
     cut = 1 - found.standard_errors(len(x)) / np.array(list(result.bse.values()))
     if not (found.r_squared.min() > _SURE and cut.max() > _WORTH):
         return result

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from ._types import Array, LogDensity, Point, Theta, is_traced, namespace
 from .default import median_distance, standardised_ksd
+from .diffusions import Within
 from .discrepancies import DKSD
 from .kernels import IMQ
 from .models._family import median_and_mad
@@ -45,9 +46,12 @@ def pilot_discrepancy(model: LogDensity, x: Float[Array, "n d"], support: tuple[
 class Basis(eqx.Module):
     """The functions 1, u₁, …, u_d and (c² + ‖u − z_l‖²)^(−1/2) of u = (x − centre)/scale; each times e_i is a field.
 
-    `full` says whether u_j e_i is a field for all i and j, or for i = j only.
+    In coordinates with an edge x is first taken to the whole line, by a logarithm or a logit. `full` says whether
+    u_j e_i is a field for all i and j, or for i = j only.
     """
 
+    low: Float[Array, " d"]
+    high: Float[Array, " d"]
     centre: Float[Array, " d"]
     scale: Float[Array, " d"]
     bumps: Float[Array, "L d"]
@@ -55,7 +59,7 @@ class Basis(eqx.Module):
     full: bool = eqx.field(static=True)
 
     def __call__(self, x: Point) -> Float[Array, " B"]:
-        u = (x - self.centre) / self.scale
+        u = (unfolded(x, self.low, self.high) - self.centre) / self.scale
         height = lambda z: IMQ(self.c)(u, z)
         return jnp.concatenate([jnp.ones(1, u.dtype), u, jax.vmap(height)(jnp.asarray(self.bumps))])
 
@@ -73,10 +77,26 @@ class Basis(eqx.Module):
         return jnp.zeros(shape, coefficients.dtype).at[self.fields].set(coefficients)
 
 
-def basis_on(x: Float[Array, "n d"]) -> Basis:
-    """Functions placed on the data: bumps at quantiles in one dimension, at observations in more."""
+def unfolded(x: Float[Array, "*n d"], low: Float[Array, " d"], high: Float[Array, " d"]) -> Float[Array, "*n d"]:
+    """A half-line or an interval taken to the whole line: log(x − low), −log(high − x), or their sum."""
+    xp = namespace(x)
+    has_low, has_high = xp.isfinite(low), xp.isfinite(high)
+    below = xp.log(xp.where(has_low, x - xp.where(has_low, low, 0), 1))
+    above = xp.log(xp.where(has_high, xp.where(has_high, high, 0) - x, 1))
+    return xp.where(has_low | has_high, below - above, x)
+
+
+def basis_on(x: Float[Array, "n d"], discrepancy: DKSD) -> Basis:
+    """Functions placed on the data: bumps at quantiles in one dimension, at observations in more.
+
+    Edges of the support are those at which the diffusion of the discrepancy vanishes.
+    """
     n, d = x.shape
     xp = namespace(x)
+    field = getattr(discrepancy.diffusion, "field", None)
+    edges = (field.edges.low, field.edges.high) if isinstance(field, Within) else (-np.inf, np.inf)
+    low, high = (xp.broadcast_to(xp.asarray(edge, x.dtype), (d,)) for edge in edges)
+    x = unfolded(x, low, high)
     centre, scale = median_and_mad(x)
     u = (x - centre) / scale
     full = d + d**2 <= n // SHARE
@@ -86,7 +106,7 @@ def basis_on(x: Float[Array, "n d"]) -> Basis:
         bumps = xp.quantile(u, (np.arange(count) + 0.5) / max(count, 1), axis=0)
     else:
         bumps = u[np.linspace(0, n - 1, count).astype(int)]
-    return Basis(centre, scale, bumps, xp.asarray(_WIDTH * median_distance(u)), full)
+    return Basis(low, high, centre, scale, bumps, xp.asarray(_WIDTH * median_distance(u)), full)
 
 
 class Features(NamedTuple):
