@@ -292,7 +292,7 @@ def test_independent_bits_have_the_logits_of_their_means(minstein, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
-        ({}, None),  # what `fit` takes when nothing is asked for
+        ({}, ms.MPF()),
         ({"discrepancy": "mpf"}, ms.MPF()),
         ({"discrepancy": "dfd"}, ms.DFD()),
         ({"discrepancy": "pseudo-likelihood"}, ms.PseudoLikelihood()),
