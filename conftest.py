@@ -1,4 +1,6 @@
-"""Names that every example in a docstring may use."""
+"""What every test finds: the names of the examples, draws of its own, and how long it is said to be."""
+
+import zlib
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,13 @@ import minstein as ms
 @pytest.fixture(autouse=True)
 def _names(doctest_namespace):
     doctest_namespace.update(ms=ms, np=np, jnp=jnp, jax=jax)
+
+
+@pytest.fixture(autouse=True)
+def _draws(request):
+    """A test draws the same numbers from its module's generator, whichever tests ran before it."""
+    if rng := getattr(getattr(request, "module", None), "RNG", None):
+        rng.bit_generator.state = type(rng.bit_generator)(zlib.crc32(request.node.nodeid.encode())).state
 
 
 SLOW_PAGES = {"choosing", "coming-from", "contributing", "idea", "robustness", "sharp-bits", "your-own-model"}
