@@ -22,17 +22,29 @@ def _draws(request):
         rng.bit_generator.state = type(rng.bit_generator)(zlib.crc32(request.node.nodeid.encode())).state
 
 
-SLOW_PAGES = {"choosing", "coming-from", "contributing", "idea", "robustness", "sharp-bits", "your-own-model"}
-SIMULATIONS = {
+SLOW_PAGES = {
+    "choosing",
+    "coming-from",
+    "contributing",
+    "idea",
+    "large-data",
+    "robustness",
+    "sharp-bits",
+    "your-own-model",
+}
+SIMULATIONS = (
     "test_asymptotics",
     "test_coverage",
     "test_design_simulation",
+    "test_discrete.py::TestSimulation",
     "test_examples",
+    "test_incomplete.py::test_standard_errors",
+    "test_lines.py::test_a_large_fit",
     "test_markov",
     "test_paper",
     "test_simulation",
     "test_stochastic",
-}
+)
 
 
 def pytest_collection_modifyitems(items):
@@ -41,7 +53,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.suffix == ".md" and item.path.stem in SLOW_PAGES:
             item.add_marker(pytest.mark.slow)
-        if item.path.stem in SIMULATIONS and item.get_closest_marker("slow"):
+        if item.get_closest_marker("slow") and any(name in item.nodeid for name in SIMULATIONS):
             item.add_marker(pytest.mark.simulation)
 
 

@@ -44,6 +44,8 @@ from .influence import influence as influence
 from .operator import features as features
 from .operator import stein as stein
 from .operator import stein_kernel as stein_kernel
+from .pairs.nystrom import Nystrom as Nystrom
+from .pairs.parts import Parts as Parts
 from .params import fixed as fixed
 from .params import positive as positive
 from .params import positive_definite as positive_definite

@@ -18,9 +18,11 @@ from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Span, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
 from .pairs import autodiff, pair_fields, pair_products, pair_sum
-from .pairs.backends import BACKENDS, chosen, prepared
+from .pairs.backends import BACKENDS, Backend, as_backend, chosen, name, prepared
 from .pairs.forms import Features
 from .pairs.fourier import Waves
+from .pairs.nystrom import Nystrom
+from .pairs.parts import Parts
 from .pairs.stored import fits, store
 from .params import theta, unwrap, with_theta
 from .sample import Sample, bucket
@@ -40,8 +42,9 @@ class DKSD(AbstractPairwise):
         diffusion: m: None for the identity, a number, an array, a function of one point, `diffusions.decay`, or
             `diffusions.of_model` for one that depends on θ.
         unbiased: the U-statistic if true, else the V-statistic.
-        backend: how pairs are summed: "tiles", "stored", "lines" or "fourier"; None to choose by size, dimension and
-            kernel.
+        backend: how pairs are summed: "tiles", "stored", "lines" or "fourier"; "parts" (`ms.Parts`) for those within
+            random parts of the sample only; "nystrom" (`ms.Nystrom`) for another kernel, of finite rank; None to choose
+            by size, dimension and kernel.
 
     >>> x = np.array([0.1, -0.4, 0.7, 1.5])
     >>> loss = ms.DKSD(ms.kernels.IMQ(1.0), ms.diffusions.decay(2.0))(ms.models.Gaussian(0.0, 1.0), x)
@@ -52,17 +55,15 @@ class DKSD(AbstractPairwise):
     kernel: AbstractKernel
     diffusion: AbstractDiffusion
     unbiased: bool = eqx.field(static=True)
-    backend: str | Waves | None = eqx.field(static=True, default=None, repr=False)
+    backend: Backend | None = eqx.field(static=True, default=None, repr=False)
 
-    def __init__(
-        self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True, backend: str | Waves | None = None
-    ):
+    def __init__(self, kernel: Any, diffusion: Any = None, *, unbiased: bool = True, backend: Backend | None = None):
         self.kernel = as_kernel(kernel)
         self.diffusion = as_diffusion(diffusion)
         self.unbiased = bool(unbiased)
-        self.backend = backend
-        if not isinstance(backend, Waves) and backend not in (None, *BACKENDS):
+        if not isinstance(backend, Waves | Parts | Nystrom) and backend not in (None, *BACKENDS):
             raise errors.unknown_backend(backend, BACKENDS)
+        self.backend = as_backend(backend)
 
     def ready(self, model, x):
         _check_continuous(self, model)
@@ -71,11 +72,17 @@ class DKSD(AbstractPairwise):
         terms, backend = self.terms(), self.backend
         if terms is None:
             check_together(f"{type(self).__name__} with a kernel of your own", x)
-        elif not isinstance(backend, Waves):
+        else:
             backend = prepared(terms, x, lambda: self._order(model, x.shape[1]), backend)
         ready = DKSD(self.kernel, self.diffusion, unbiased=self.unbiased, backend=backend)
         ready.pairing(x.shape[0], x.shape[1], x.dtype)
         return ready
+
+    def sums_all_pairs(self, n: int, d: int, dtype: Any) -> bool:
+        """Whether no backend is wished, and the one chosen visits every pair."""
+        terms = self.terms()
+        by_pairs = terms is not None and any(isinstance(term, Term) for term in terms)
+        return by_pairs and self.backend is None and self.pairing(n, d, dtype) in ("tiles", "stored")
 
     def _order(self, model: LogDensity, d: int) -> int:
         """0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix."""
@@ -86,10 +93,9 @@ class DKSD(AbstractPairwise):
         """The backend that sums the pairs of n observations of d variables in this precision."""
         terms = self.terms()
         if terms is not None:
-            backend = chosen(terms, jax.ShapeDtypeStruct((bucket(n), d), dtype), self.backend)
-            return "fourier" if isinstance(backend, Waves) else backend
+            return name(chosen(terms, jax.ShapeDtypeStruct((bucket(n), d), dtype), self.backend))
         if self.backend is not None:
-            raise errors.plain_backend(str(self.backend))
+            raise errors.plain_backend(name(self.backend))
         return "autodiff"
 
     def loss(self, model, sample):
@@ -160,7 +166,7 @@ def _check_continuous(discrepancy: AbstractDiscrepancy, model: LogDensity) -> No
         raise errors.needs_continuous(type(discrepancy).__name__, space_of(model))
 
 
-def KSD(kernel: Any, *, unbiased: bool = True, backend: str | None = None) -> DKSD:
+def KSD(kernel: Any, *, unbiased: bool = True, backend: Backend | None = None) -> DKSD:
     """The kernel Stein discrepancy, squared: DKSD with the identity as diffusion.
 
     Args:

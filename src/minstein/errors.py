@@ -353,6 +353,34 @@ def no_fourier(why: str) -> ValueError:
     )
 
 
+@explained("large-data.md")
+def parts_too_small(rows: Any, fewest: int) -> ValueError:
+    return ValueError(f"Parts: rows must be a whole number of observations, {fewest} or more, got {rows!r}.")
+
+
+@explained("large-data.md")
+def no_landmarks(landmarks: Any) -> ValueError:
+    return ValueError(f"Nystrom: landmarks must be a whole number of observations, 1 or more, got {landmarks!r}.")
+
+
+@explained("large-data.md")
+def only_landmarks(landmarks: int) -> str:
+    return (
+        f"The kernel is the Nyström approximation on {landmarks} of the observations. The estimate and its standard "
+        'errors are those of this kernel; backend="tiles" takes the kernel itself.'
+    )
+
+
+@explained("large-data.md")
+def only_parts(n: int, parts: int) -> str:
+    return (
+        f"Only the pairs within {parts} random parts of {n // parts} observations or so were summed, "
+        f"{100 / parts:.2g} % of all pairs. The standard errors are those of this estimate, and a little larger than "
+        "with all pairs; "
+        'backend="tiles" sums these.'
+    )
+
+
 @explained("many-machines.md")
 def spread_backend(backend: str) -> ValueError:
     return ValueError(

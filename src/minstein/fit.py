@@ -21,6 +21,8 @@ from .discrete_ksd import DiscreteKSD
 from .kernels import Designed
 from .models._family import AbstractFamily
 from .objective import AbstractObjective, objective
+from .pairs.nystrom import Nystrom
+from .pairs.parts import Parts
 from .params import links, names, to_real, with_theta
 from .result import Fit
 from .sample import Sample, at_boundary, precision, read, run
@@ -79,8 +81,8 @@ def fit(
     x = read(x, space_of(model))
     if not names(model):
         raise errors.no_parameters()
-    chosen, discrepancy = discrepancy, default_discrepancy(model, x) if discrepancy is None else discrepancy
-    ready = discrepancy.ready(model, x)
+    by_default = discrepancy is None
+    discrepancy, ready = _ready(discrepancy or default_discrepancy(model, x), model, x)
     solver = _chosen(discrepancy, model, x) if solver is None else solver
     if isinstance(discrepancy, AbstractRandom) and not isinstance(solver, AbstractStochastic):
         raise errors.chains_need_steps(type(solver).__name__)
@@ -93,13 +95,28 @@ def fit(
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
     result = _with_boundary(result, model, x)
-    return _checked(_with_hint(result, x) if chosen is None else result, x, throw)
+    return _checked(_with_hint(result, x) if by_default else result, x, throw)
 
 
 def pilot_fit(model: LogDensity, x: Array, discrepancy: AbstractDiscrepancy) -> Fit:
     """A fit with its covariance for data that have been read, whether it converged or not, without a look at edges."""
-    task = _Task(model, x, _chosen(discrepancy, model, x), None, True, False, False)
-    return task.solved(discrepancy, (), discrepancy.ready(model, x))
+    discrepancy, ready = _ready(discrepancy, model, x)
+    return _Task(model, x, _chosen(discrepancy, model, x), None, True, False, False).solved(discrepancy, (), ready)
+
+
+def _ready(
+    discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data
+) -> tuple[AbstractDiscrepancy, AbstractDiscrepancy]:
+    """The discrepancy, and as it is on these data; with pairs within parts only, where all would take hours."""
+    ready = discrepancy.ready(model, x)
+    many = len(x) > _ALL_PAIRS and not isinstance(x, Sharded)
+    if many and isinstance(ready, DKSD) and ready.sums_all_pairs(x.shape[0], x.shape[1], x.dtype):
+        discrepancy = ready = dataclasses.replace(ready, backend=Parts())
+    return discrepancy, ready
+
+
+_ALL_PAIRS = 100_000
+"""Observations up to which a fit sums every pair, a minute's work for each pass over them."""
 
 
 def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
@@ -213,9 +230,8 @@ class _Task(NamedTuple):
 
     def _pilot(self) -> Fit:
         """The fit by default."""
-        discrepancy = default_discrepancy(self.model, self.x)
+        discrepancy, ready = _ready(default_discrepancy(self.model, self.x), self.model, self.x)
         solver = _chosen(discrepancy, self.model, self.x)
-        ready = discrepancy.ready(self.model, self.x)
         return self._replace(solver=solver, covariance=False).solved(discrepancy, (), ready)
 
     def at(self, pilot: Fit, discrepancy: Any) -> Fit:
@@ -296,6 +312,11 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
 def _pairing(discrepancy: AbstractDiscrepancy, x: Data) -> tuple[str, ...]:
     """What a fit says of its pair sums, where they are not the plain ones."""
     backend = discrepancy.pairing(x.shape[0], x.shape[1], x.dtype) if isinstance(discrepancy, DKSD) else None
+    if isinstance(discrepancy, DKSD) and isinstance(discrepancy.backend, Parts):
+        parts = discrepancy.backend.count(x.shape[0])
+        return (errors.only_parts(x.shape[0], parts),) if parts > 1 else ()
+    if isinstance(discrepancy, DKSD) and isinstance(discrepancy.backend, Nystrom):
+        return (errors.only_landmarks(min(discrepancy.backend.landmarks, x.shape[0])),)
     if backend not in ("lines", "fourier"):
         return ()
     return (

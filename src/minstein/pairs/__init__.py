@@ -19,16 +19,17 @@ from .._types import Array, Scalar, Tree
 from ..kernels import AbstractRadial, Span, Term
 from ..sample import Sample
 from ..sharded import Blocks
-from . import fourier, lines, ring, tiles
-from .backends import chosen, formed
-from .forms import AbstractFactored, AbstractForm, Features, Full, Ones
-from .fourier import Box, Waves
+from . import fourier, lines, parts, ring, tiles
+from .backends import Backend, chosen, formed
+from .forms import AbstractFactored, AbstractForm, AbstractOperator, Features, Full, Ones
+from .fourier import Box
 from .lines import Line
+from .parts import Scattered
 from .reduce import reduced
 
 
 def apply(
-    form: AbstractFactored | Full | Ones | Line | Box,
+    form: AbstractFactored | Full | Ones | Line | Box | AbstractOperator,
     kernel: AbstractRadial,
     phi: Features,
     n: Array | Blocks,
@@ -51,6 +52,8 @@ def apply(
             return _packed(held.fields(unpacked(flat)))
         if isinstance(n, Blocks):
             return _packed(ring.apply(held, kernel, unpacked(flat), n, once))
+        if isinstance(held, AbstractOperator):
+            return _packed(held.apply(kernel, unpacked(flat), n, once))
         return _packed(tiles.apply(held, kernel, unpacked(flat), n, once))
 
     return unpacked(_linear(solve, _packed(phi)))
@@ -126,7 +129,7 @@ def _is_zero(leaf: object) -> bool:
 
 
 def pair_sum(
-    terms: tuple[Term | Span, ...], sample: Sample, phi: Features, *, diagonal: Any, backend: str | Waves | None = None
+    terms: tuple[Term | Span, ...], sample: Sample, phi: Features, *, diagonal: Any, backend: Backend | None = None
 ) -> Scalar:
     """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` (False, True or a number) times Σᵢ k⁰(xᵢ, xᵢ), for a kernel's terms."""
     total = jnp.zeros((), sample.x.dtype)
@@ -153,7 +156,7 @@ def pair_fields(
     *,
     still: bool = False,
     once: bool = False,
-    backend: str | Waves | None = None,
+    backend: Backend | None = None,
 ) -> Fields:
     """G applied to a batch of features, leading axis a, in one pass over the pairs.
 
@@ -175,6 +178,8 @@ def pair_fields(
         if still and isinstance(form, AbstractFactored):
             product = tiles.products if sample.blocks is None else ring.products
             off = tiles.apply_still(form, term.profile, features, sample.extent, once, product)
+        elif still and isinstance(form, Scattered) and isinstance(form.form, AbstractFactored):
+            off = tiles.apply_still(form.form, term.profile, features, sample.n, once, parts.products(form))
         elif isinstance(form, Line):
             off = _apply_lines(form, term.profile, features)
         elif isinstance(form, Box):
@@ -201,7 +206,7 @@ def pair_products(
     phis: Features,
     *,
     still: bool = False,
-    backend: str | Waves | None = None,
+    backend: Backend | None = None,
 ) -> Products:
     """The matrix ⟨φ_a, G φ_b⟩ for a batch of features, leading axis a; one pass over the pairs."""
     return products(phis, pair_fields(terms, sample, phis, still=still, backend=backend))
@@ -216,7 +221,10 @@ def _gram(a: Features, b: Features) -> Float[Array, "q q"]:
     return a.t.reshape(q, -1) @ b.t.reshape(q, -1).T + a.m.reshape(q, -1) @ b.m.reshape(q, -1).T
 
 
-def on_diagonal(form: AbstractForm, kernel: AbstractRadial, phi: Features) -> Features:
+def on_diagonal(form: AbstractForm | AbstractOperator, kernel: AbstractRadial, phi: Features) -> Features:
     """G_ii φᵢ at every point."""
+    if isinstance(form, AbstractOperator):
+        own = lambda phi: form.own(kernel, phi)
+        return own(phi) if phi.t.ndim == 2 else jax.vmap(own)(phi)
     k, k1, _ = kernel.profile(jnp.zeros((), phi.t.dtype))
     return form.diagonal(k, 2 * k1, phi)

@@ -4,8 +4,10 @@
     stored   as tiles, but a search keeps the kernel's matrix where the diffusion is θ-free
     lines    one dimension, in linear time
     fourier  two and three dimensions, by non-uniform fast Fourier transforms, for smooth kernels
+    parts    only the pairs within random parts of the sample: another statistic with the same mean
+    nystrom  every pair, in linear time, of another kernel: the Nyström approximation of this one
 
-All give the same numbers, but for rounding and the tolerance of `lines` and `fourier`.
+All but the last two give the same numbers, but for rounding and the tolerance of `lines` and `fourier`.
 """
 
 import math
@@ -19,17 +21,22 @@ from ..kernels import Span, Term
 from ..sample import SORTED, Sample
 from ..sharded import Sharded
 from . import fourier, lines
-from .forms import AbstractFactored, Columns, Features, Full, Multiple, Ones
+from .forms import AbstractFactored, AbstractOperator, Columns, Features, Full, Multiple, Ones
 from .fourier import Waves
+from .nystrom import Landmarks, Nystrom
+from .parts import Parts, Scattered
 from .reduce import mixing, reduced
 
-BACKENDS = ("tiles", "stored", "lines", "fourier")
+BACKENDS = ("tiles", "stored", "lines", "fourier", "parts", "nystrom")
+
+Backend = str | Waves | Parts | Nystrom
+"""A backend by its name, or with what it must know."""
 
 _WORTH = 200
 """Pairs that take as long as one frequency."""
 
 
-def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], wish: str | None) -> str | Waves | None:
+def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], wish: Backend | None) -> Backend | None:
     """The backend as wished, with what it must know of the data; None where it is chosen by their size alone.
 
     `order()` is 0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix.
@@ -37,6 +44,8 @@ def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], w
     n, d = x.shape
     if isinstance(x, Sharded):
         return _spread(wish)
+    if isinstance(wish, Waves | Parts | Nystrom):
+        return wish
     if wish == "fourier":
         return _wished_waves(terms, x, order)
     large = d in (2, 3) and n >= fourier.ROWS and x.dtype == np.float64
@@ -48,10 +57,10 @@ def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], w
     return found if found is not None and math.prod(found.modes) * _WORTH <= n**2 else None
 
 
-def _spread(wish: str | None) -> str:
+def _spread(wish: Backend | None) -> str:
     """Rows that are spread over devices meet in a ring of tiles."""
     if wish not in (None, "tiles"):
-        raise spread_backend(wish)
+        raise spread_backend(name(wish))
     return "tiles"
 
 
@@ -79,7 +88,7 @@ def _wished_waves(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], in
     return found
 
 
-def chosen(terms: tuple[Term | Span, ...], x: Any, wish: str | Waves | None = None) -> str | Waves:
+def chosen(terms: tuple[Term | Span, ...], x: Any, wish: Backend | None = None) -> Backend:
     """The backend for the terms of a kernel on padded data of the shape and precision of x.
 
     Weights of exponentials are large and of both signs, which in single precision costs three more digits: there
@@ -93,6 +102,29 @@ def chosen(terms: tuple[Term | Span, ...], x: Any, wish: str | Waves | None = No
     large = d == 1 and rows >= SORTED and x.dtype == np.float64
     pays = large and all(lines.supports(term.profile) for term in _radial(terms))
     return "lines" if pays else "stored"
+
+
+def as_backend(wish: Backend | None) -> Backend | None:
+    """What a name stands for."""
+    match wish:
+        case "parts":
+            return Parts()
+        case "nystrom":
+            return Nystrom()
+        case _:
+            return wish
+
+
+def name(backend: Backend) -> str:
+    match backend:
+        case Waves():
+            return "fourier"
+        case Parts():
+            return "parts"
+        case Nystrom():
+            return "nystrom"
+        case _:
+            return backend
 
 
 def _check_lines(terms: tuple[Term | Span, ...], d: int) -> None:
@@ -110,12 +142,16 @@ def _radial(terms: tuple[Term | Span, ...]) -> tuple[Term, ...]:
 
 
 def formed(
-    term: Term | Span, sample: Sample, phi: Features, backend: str | Waves
-) -> tuple[AbstractFactored | Full | Ones | lines.Line | fourier.Box, Features]:
+    term: Term | Span, sample: Sample, phi: Features, backend: Backend
+) -> tuple[AbstractFactored | Full | Ones | lines.Line | fourier.Box | AbstractOperator, Features]:
     """The form of a term as the backend wants it, and φ rewritten for it."""
     form, features = reduced(term, sample, phi)
     if backend == "lines" and isinstance(form, Multiple):
         return lines.Line.of(form, sample), features
     if isinstance(backend, Waves) and isinstance(form, Multiple | Columns) and isinstance(term, Term):
         return fourier.Box(form.z, mixing(term, sample.x), backend.modes), features
+    if isinstance(backend, Parts) and isinstance(form, AbstractFactored | Full):
+        return Scattered.of(form, sample, backend), features
+    if isinstance(backend, Nystrom) and isinstance(form, AbstractFactored | Full):
+        return Landmarks.of(form, sample, backend), features
     return form, features

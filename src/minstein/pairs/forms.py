@@ -21,6 +21,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._types import Array, Tree
+from ..kernels import AbstractRadial
 
 
 class Features(NamedTuple):
@@ -65,6 +66,18 @@ class AbstractForm(eqx.Module):
     @abc.abstractmethod
     def diagonal(self, k: Any, c1: Any, phi: Features) -> Features:
         """G_ii φᵢ at every point, from κ(0) and 2κ′(0)."""
+
+
+class AbstractOperator(eqx.Module):
+    """G with a sum over pairs of its own: what a backend adds, made of the rows' coordinates by `backends.formed`."""
+
+    @abc.abstractmethod
+    def apply(self, kernel: AbstractRadial, phi: Features, n: Array, once: bool) -> Features:
+        """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the first n points; the features of the others are zero."""
+
+    @abc.abstractmethod
+    def own(self, kernel: AbstractRadial, phi: Features) -> Features:
+        """G_ii φᵢ at every point."""
 
 
 class AbstractFactored(AbstractForm):
