@@ -78,6 +78,10 @@ class DKSD(AbstractPairwise):
         ready.pairing(x.shape[0], x.shape[1], x.dtype)
         return ready
 
+    def width(self, model: LogDensity, d: int) -> int:
+        """Numbers of the features of one observation."""
+        return d + d ** self._order(model, d)
+
     def sums_all_pairs(self, n: int, d: int, dtype: Any) -> bool:
         """Whether no backend is wished, and the one chosen visits every pair."""
         terms = self.terms()

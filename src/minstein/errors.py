@@ -354,6 +354,15 @@ def no_fourier(why: str) -> ValueError:
 
 
 @explained("large-data.md")
+def too_large(need: int, free: int, shape: tuple[int, ...]) -> MemoryError:
+    return MemoryError(
+        f"A fit of data of shape {shape} by sums over pairs needs about {need / 1e9:.2g} GB of memory beside the data, "
+        f"and {free / 1e9:.2g} GB are free. Fit some of the rows, take ms.SM() or ms.DSM(...), which are means over "
+        "observations, or spread the rows over machines with ms.shard."
+    )
+
+
+@explained("large-data.md")
 def parts_too_small(rows: Any, fewest: int) -> ValueError:
     return ValueError(f"Parts: rows must be a whole number of observations, {fewest} or more, got {rows!r}.")
 

@@ -19,13 +19,14 @@ from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwis
 from .discrete import DFD, MPF
 from .discrete_ksd import DiscreteKSD
 from .kernels import Designed
+from .memory import available, for_pairs
 from .models._family import AbstractFamily
 from .objective import AbstractObjective, objective
 from .pairs.nystrom import Nystrom
 from .pairs.parts import Parts
 from .params import links, names, to_real, with_theta
 from .result import Fit
-from .sample import Sample, at_boundary, precision, read, run
+from .sample import Sample, at_boundary, bucket, precision, read, run
 from .score_regression import Features, basis_on, features_at, learn, pilot_discrepancy
 from .search import MANY, Outcome, searched
 from .sharded import Data, Sharded
@@ -92,6 +93,7 @@ def fit(
     covariance = covariance and discrepancy.irregular is None
     if covariance and len(names(model)) > 10 * MANY:
         raise errors.too_many_for_covariance(len(names(model)))
+    _check_memory(ready, model, x)
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
     result = _with_boundary(result, model, x)
@@ -102,6 +104,16 @@ def pilot_fit(model: LogDensity, x: Array, discrepancy: AbstractDiscrepancy) -> 
     """A fit with its covariance for data that have been read, whether it converged or not, without a look at edges."""
     discrepancy, ready = _ready(discrepancy, model, x)
     return _Task(model, x, _chosen(discrepancy, model, x), None, True, False, False).solved(discrepancy, (), ready)
+
+
+def _check_memory(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> None:
+    """Refuse a sum over pairs that needs more memory than there is."""
+    if not isinstance(discrepancy, DKSD) or discrepancy.terms() is None or is_traced(x) or isinstance(x, Sharded):
+        return
+    width = discrepancy.width(model, x.shape[1])
+    need, free = for_pairs(bucket(len(x)), width, x.dtype, len(names(model))), available()
+    if need > free:
+        raise errors.too_large(need, free, x.shape)
 
 
 def _ready(

@@ -12,12 +12,14 @@ from .. import _fields
 from .._types import Array, Scalar, Theta
 from ..discrepancies import DKSD
 from ..discrepancy import AbstractPairwise
+from ..memory import tangents_at_once
 from ..operator import field_at, score, stein_kernel
 from ..pairs import Fields, Products, autodiff, inner, products
 from ..pairs.forms import Features
 from ..pairs.stored import Stored, stored_products, stored_sum
 from ..sample import Sample
 from ._objective import AbstractObjective, Jet, Second
+from .groups import Grouped, grouped
 
 
 class PairObjective(AbstractObjective):
@@ -42,21 +44,27 @@ class PairObjective(AbstractObjective):
         return self.sample.size * (self.sample.size - 1 + self.diagonal)
 
     def jet(self, vector):
-        off, on = self._products(self._batch(vector))
+        size = self._at_once(vector)
+        all_of_them = size == vector.size
+        off, on = self._products(self._batch(vector)) if all_of_them else self._grouped(vector, size).products
         mean = (off + self.diagonal * on) / self.pairs
         n2 = self.sample.size**2
         return Jet(mean[0, 0], 2 * mean[0, 1:], mean[1:, 1:], (off + on)[1:, 1:] / n2, on[0, 0] / n2)
 
     def second(self, vector):
-        phis = self._batch(vector)
-        off, on = self.discrepancy.pair_fields(self.sample, phis, once=True)
-        G = jax.tree.map(lambda a, b: a + self.diagonal * b, off, on)
-        witness = jax.tree.map(lambda part: part[0], G)
-        along = lambda vector: inner(self._features(vector), witness)
-        bent = jax.jacfwd(jax.grad(along))(vector)
-        hessian = 2 * (products(phis, Fields(G, G)).off[1:, 1:] + bent) / self.pairs
-        rows = _row_sums(phis.t * G.t[0] + phis.t[0] * G.t) + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
-        return Second(hessian, *_projected(rows[1:], self))
+        size = self._at_once(vector)
+        with_own = lambda off, on: jax.tree.map(lambda a, b: a + self.diagonal * b, off, on)
+        if size < vector.size:
+            found = self._grouped(vector, size)
+            metric, witness, rows = with_own(*found.products)[1:, 1:], with_own(*found.fields), found.rows
+        else:
+            phis = self._batch(vector)
+            G = with_own(*self.discrepancy.pair_fields(self.sample, phis, once=True))
+            metric, witness = products(phis, Fields(G, G)).off[1:, 1:], jax.tree.map(lambda part: part[0], G)
+            rows = _row_sums(phis.t * G.t[0] + phis.t[0] * G.t) + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
+            rows = rows[1:]
+        bent = jax.jacfwd(jax.grad(lambda vector: inner(self._features(vector), witness)))(vector)
+        return Second(2 * (metric + bent) / self.pairs, *_projected(rows, self))
 
     def shares(self, vector, z):
         """φ at z meets G φ of the sample: the points z are targets, and as sources they count nothing."""
@@ -81,6 +89,18 @@ class PairObjective(AbstractObjective):
         phi, push = jax.linearize(self._features, vector)
         tangents = jax.vmap(push)(jnp.eye(vector.size, dtype=vector.dtype))
         return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), phi, tangents)
+
+    def _at_once(self, vector: Theta) -> int:
+        """How many derivatives of φ fit into memory; where rows are spread over hosts, these must agree: all."""
+        if self.sample.blocks is not None or self.stored is not None:
+            return vector.size
+        phi = jax.eval_shape(self._features, vector)
+        rows = phi.t.shape[0]
+        return tangents_at_once(rows, (phi.t.size + phi.m.size) // rows, phi.t.dtype, vector.size)
+
+    def _grouped(self, vector: Theta, size: int) -> Grouped:
+        apply = lambda phis: self.discrepancy.pair_fields(self.sample, phis)
+        return grouped(self._features, apply, vector, self.diagonal, size)
 
     def _products(self, phis: Features) -> Products:
         if self.stored is None:

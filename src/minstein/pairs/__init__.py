@@ -42,21 +42,24 @@ def apply(
     if isinstance(form, Box):
         return jax.tree.map(lambda part: part[0], _apply_waves(form, kernel, alone))
     held, kernel = _held((form, kernel))
-    r = phi.t.shape[1]
 
-    def unpacked(flat: Array) -> Features:
-        return Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
-
-    def solve(_, flat: Array) -> Array:
+    def fields(phi: Features) -> Features:
         if isinstance(held, Ones):
-            return _packed(held.fields(unpacked(flat)))
+            return held.fields(phi)
         if isinstance(n, Blocks):
-            return _packed(ring.apply(held, kernel, unpacked(flat), n, once))
+            return ring.apply(held, kernel, phi, n, once)
         if isinstance(held, AbstractOperator):
-            return _packed(held.apply(kernel, unpacked(flat), n, once))
-        return _packed(tiles.apply(held, kernel, unpacked(flat), n, once))
+            return held.apply(kernel, phi, n, once)
+        return tiles.apply(held, kernel, phi, n, once)
 
-    return unpacked(_linear(solve, _packed(phi)))
+    return _linear_in(fields, phi)
+
+
+def _linear_in(fields: Callable[[Features], Features], phi: Features) -> Features:
+    """fields(φ), for one that is linear and symmetric."""
+    r = phi.t.shape[1]
+    unpacked = lambda flat: Features(flat[:, :r], flat[:, r:].reshape(phi.m.shape))
+    return unpacked(_linear(lambda _, flat: _packed(fields(unpacked(flat))), _packed(phi)))
 
 
 def _apply_lines(form: Line, kernel: AbstractRadial, phis: Features) -> Features:
@@ -224,7 +227,11 @@ def _gram(a: Features, b: Features) -> Float[Array, "q q"]:
 def on_diagonal(form: AbstractForm | AbstractOperator, kernel: AbstractRadial, phi: Features) -> Features:
     """G_ii φᵢ at every point."""
     if isinstance(form, AbstractOperator):
-        own = lambda phi: form.own(kernel, phi)
-        return own(phi) if phi.t.ndim == 2 else jax.vmap(own)(phi)
+        return _own(form, kernel, phi) if phi.t.ndim == 2 else jax.vmap(lambda phi: _own(form, kernel, phi))(phi)
     k, k1, _ = kernel.profile(jnp.zeros((), phi.t.dtype))
     return form.diagonal(k, 2 * k1, phi)
+
+
+def _own(operator: AbstractOperator, kernel: AbstractRadial, phi: Features) -> Features:
+    operator, kernel = _held((operator, kernel))
+    return _linear_in(lambda phi: operator.own(kernel, phi), phi)

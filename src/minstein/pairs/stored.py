@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from .._types import Array, Scalar
 from ..kernels import Span, Term
+from ..memory import available
 from ..sample import Sample
 from . import Products, apply, inner, on_diagonal
 from .forms import Features, Ones, square_distances
@@ -41,7 +42,7 @@ class Stored(eqx.Module):
 def fits(matrices: int, sample: Sample) -> bool:
     """Whether so many matrices fit into memory; of rows that are spread over devices there are none."""
     rows = sample.x.shape[0]
-    return sample.blocks is None and matrices * rows**2 * sample.x.dtype.itemsize <= BYTES
+    return sample.blocks is None and matrices * rows**2 * sample.x.dtype.itemsize <= min(BYTES, available() // 4)
 
 
 def store(terms: tuple[Term | Span, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
