@@ -26,6 +26,8 @@ SLOW_PAGES = {
     "choosing",
     "coming-from",
     "contributing",
+    "designed",
+    "discrete",
     "idea",
     "large-data",
     "robustness",
@@ -49,7 +51,8 @@ SIMULATIONS = (
 
 def pytest_collection_modifyitems(items):
     """The pages that fit many models run with the slow tests; those of the latter that compute more than they compile
-    are simulations."""
+    are simulations. The longest come first, so that no worker is left with one at the end."""
+    items.sort(key=lambda item: "test_paper" not in item.nodeid)
     for item in items:
         if item.path.suffix == ".md" and item.path.stem in SLOW_PAGES:
             item.add_marker(pytest.mark.slow)

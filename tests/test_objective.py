@@ -47,15 +47,14 @@ def evaluate(compute, discrepancy, model, x, **options):
     return run(on_sample, (discrepancy, to_vector(model)), model, x)
 
 
-@pytest.mark.parametrize("unbiased", [pytest.param(True, marks=pytest.mark.slow), False])
 @pytest.mark.parametrize(
-    ("k", "m"),
+    ("k", "m", "unbiased"),
     [
-        ("radial", "identity"),
-        ("elliptical", "scalar"),
-        ("tilted", "diagonal"),
-        pytest.param("separable", "full", marks=pytest.mark.slow),
-        pytest.param("sum", "scalar", marks=pytest.mark.slow),
+        ("radial", "identity", False),
+        ("tilted", "diagonal", True),
+        pytest.param("elliptical", "scalar", False, marks=pytest.mark.slow),
+        pytest.param("separable", "full", True, marks=pytest.mark.slow),
+        pytest.param("sum", "scalar", False, marks=pytest.mark.slow),
     ],
 )
 def test_stored_matrices_give_the_same_jet(k, m, unbiased):
@@ -66,35 +65,42 @@ def test_stored_matrices_give_the_same_jet(k, m, unbiased):
         np.testing.assert_allclose(stored, fresh, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.parametrize("k", ["radial", pytest.param("function", marks=pytest.mark.slow)])
-def test_the_jet_is_that_of_the_loss(k):
-    dksd = ms.DKSD(KERNELS[k], FIELDS["scalar"])
+def test_the_jet_is_that_of_the_loss():
+    dksd = ms.DKSD(IMQ, FIELDS["scalar"])
     jet = evaluate(lambda o, v: o.jet(v), dksd, T3, X, natural=True)
     loss, gradient = ms.value_and_grad(dksd, T3, X)
     np.testing.assert_allclose(jet.value, loss, rtol=1e-10)
     np.testing.assert_allclose(jet.gradient, gradient, rtol=1e-10)
     np.testing.assert_allclose(jet.curvature, ms.information(dksd, T3, X), rtol=1e-10, atol=1e-13)
-    as_v = ms.DKSD(KERNELS[k], FIELDS["scalar"], unbiased=False)
+    as_v = ms.DKSD(IMQ, FIELDS["scalar"], unbiased=False)
     np.testing.assert_allclose(jet.metric, ms.information(as_v, T3, X), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(jet.noise, np.trace(ms.stein_matrix(dksd, T3, X)) / 40**2, rtol=1e-10)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", golden.CASES, ids=lambda case: case["id"])
-@pytest.mark.parametrize("statistic", ["u", "v"])
-def test_hessian_and_projections_are_exact(case, statistic):
+def test_hessian_and_projections_are_exact(case):
     p, x, exact = len(case["theta"]), np.array(case["x"]), case["outputs"]
     m = golden.field(case["m"], case["d"], p)
     moving = ms.diffusions.of_model(lambda model, x: m(x, ms.params.theta(model)[:p]), moving=True)
-    dksd = ms.DKSD(kernel(case["kernel"]), moving, unbiased=statistic == "u")
+    dksd = ms.DKSD(kernel(case["kernel"]), moving)
     second = evaluate(lambda o, v: o.second(v), dksd, plain(case), x, natural=True)
-    agree(second.hessian, exact[f"hess_{statistic}"])
-    if statistic == "u":
-        h = np.array(exact["proj_grad"])
-        agree(second.projections[:, : len(x)].T, 2 * h)
-        agree(second.gradient, exact["grad_u"])
-        assert not second.projections[:, len(x) :].any()
-        agree(ms.sandwich(dksd, plain(case), x) * len(x), exact["sandwich_hess_u"], rtol=1e-7)
+    agree(second.hessian, exact["hess_u"])
+    h = np.array(exact["proj_grad"])
+    agree(second.projections[:, : len(x)].T, 2 * h)
+    agree(second.gradient, exact["grad_u"])
+    assert not second.projections[:, len(x) :].any()
+    agree(ms.sandwich(dksd, plain(case), x) * len(x), exact["sandwich_hess_u"], rtol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", golden.CASES[:2], ids=lambda case: case["id"])
+def test_the_hessian_of_a_v_statistic_is_exact(case):
+    m = golden.field(case["m"], case["d"], len(case["theta"]))
+    moving = ms.diffusions.of_model(lambda model, x: m(x, ms.params.theta(model)[: len(case["theta"])]), moving=True)
+    dksd = ms.DKSD(kernel(case["kernel"]), moving, unbiased=False)
+    second = evaluate(lambda o, v: o.second(v), dksd, plain(case), np.array(case["x"]), natural=True)
+    agree(second.hessian, case["outputs"]["hess_v"])
 
 
 @pytest.mark.parametrize("case", golden.with_dsm(), ids=lambda case: case["id"])
