@@ -7,7 +7,7 @@ VERSIONS := $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' 2>/dev/null; d
 VERSION ?= $(firstword $(VERSIONS))
 ENV = .venv/$(VERSION)
 
-.PHONY: demo test test-slow test-all lint docs bench clean
+.PHONY: demo test test-slow test-all lint docs bench bench-check clean
 
 demo: $(ENV)/ready           ## Fit data that ship with the project, print the summary and write a report
 	$(ENV)/bin/minstein fit dataset:newcomb --model gaussian --robust --out out/newcomb
@@ -36,6 +36,9 @@ docs: $(ENV)/ready           ## The documentation with its gallery, in out/docs;
 
 bench: $(ENV)/ready          ## Speed and memory, as CPU time and ratios
 	$(ENV)/bin/python -m benchmarks
+
+bench-check: $(ENV)/ready    ## A minute of it: wrong numbers, and ratios far from the committed ones, are errors
+	$(ENV)/bin/python -m benchmarks --check
 
 $(ENV)/ready: pyproject.toml constraints.txt
 	@test -n "$(VERSION)" || { echo "minstein needs Python 3.11 or newer with venv; none of $(CANDIDATES) is."; exit 1; }

@@ -1,11 +1,7 @@
-"""The opponent in NumPy: value and gradient of two discrepancies, by matrix products over symmetric tiles of pairs.
+"""The opponent in NumPy: the derivatives of a sum over pairs, by matrix products over symmetric tiles of pairs.
 
-Written for k = (1 + r²)^(−1/2) and a scalar diffusion m alone, with every derivative worked out by hand; it shares no
+Written for the kernel and the diffusions of `closed_form` alone, with every derivative worked out by hand; it shares no
 code with the package, and so is the reference for its numbers as well.
-
-With b = mᵀ∇log p + ∇·m, v = 1 + ‖x − y‖² and D = x − y the Stein kernel is
-
-    k⁰ = v^(−1/2) bₓ·bᵧ − v^(−3/2) [mₓ D·bᵧ − mᵧ D·bₓ − d mₓmᵧ] − 3 v^(−5/2) (v − 1) mₓmᵧ.
 """
 
 from typing import NamedTuple
@@ -24,34 +20,8 @@ class Sums(NamedTuple):
     fifths: np.ndarray
 
 
-def student_t(x: np.ndarray, loc: np.ndarray, scale: float, df: float, *, block: int) -> tuple[float, np.ndarray]:
-    """DKSD² as a U-statistic, and its gradient in (μ, σ), for Student's t with m = 1 + ‖x − μ‖²/νσ².
-
-    Then b = −(ν + d − 2)(x − μ)/νσ², because m cancels the denominator of the score.
-    """
-    n, d = x.shape
-    z = x - loc
-    squares = np.einsum("ij,ij->i", z, z)
-    a, p = 1 / (df * scale**2), df + d - 2
-    b, m = -p * a * z, 1 + a * squares
-    F, J = fields(x, b, m, block=block)
-    in_loc = p * a * F.sum(0) - 2 * a * (J @ z)
-    in_scale = (2 * a / scale) * (p * np.vdot(z, F) - J @ squares)
-    pairs = n * (n - 1)
-    return (np.vdot(b, F) + m @ J) / pairs, 2 * np.append(in_loc, in_scale) / pairs
-
-
-def standard_normal(x: np.ndarray, *, block: int) -> tuple[float, np.ndarray]:
-    """KSD² as a V-statistic, and its gradient in (μ, σ), for the normal distribution at μ = 0, σ = 1."""
-    n, d = x.shape
-    b, m = -x, np.ones(n)
-    F, J = fields(x, b, m, block=block)
-    F, J = F + b, J + d * m
-    return (np.vdot(b, F) + m @ J) / n**2, 2 * np.append(F.sum(0), 2 * np.vdot(x, F)) / n**2
-
-
-def fields(x: np.ndarray, b: np.ndarray, m: np.ndarray, *, block: int) -> tuple[np.ndarray, np.ndarray]:
-    """The derivatives F of shape (n, d) and J of shape (n,) of half the sum over i ≠ j of k⁰, in b and in m."""
+def fields(x: np.ndarray, b: np.ndarray, m: np.ndarray, *, block: int = 256) -> tuple[np.ndarray, np.ndarray]:
+    """F and J of `closed_form`."""
     d = x.shape[1]
     z = x - x.mean(0)
     sums = _sums(z, b, m[:, None], block)

@@ -2,7 +2,10 @@
 
 import json
 import os
+import resource
 import subprocess
+import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,10 @@ _COMMON = {
 """Compilations are not kept between runs; NumPy has one thread, because threads that wait would count as CPU time."""
 
 
+RUNNING = "running "
+"""How a line about progress begins."""
+
+
 class ProcessError(Exception):
     """A process that failed, and the last line it wrote about it."""
 
@@ -34,10 +41,33 @@ def json_lines(python: str, module: str, *arguments: str, environment: Mapping[s
 
 
 def run(command: Sequence[str], *, environment: Mapping[str, str] | None = None) -> str:
-    """The standard output of a command; raises ProcessError where it fails."""
+    """The standard output of a command; raises ProcessError where it fails. Lines about progress are passed on."""
     variables = {**os.environ, **_COMMON, **(environment or {})}
-    done = subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise ProcessError(lines[-1])
-    return done.stdout
+    with tempfile.TemporaryFile("w+") as out:
+        with subprocess.Popen(
+            command, cwd=ROOT, env=variables, stdout=out, stderr=subprocess.PIPE, text=True
+        ) as process:
+            lines = [line.rstrip() for line in map(_passed_on, process.stderr or ()) if line.strip()]
+        if process.returncode != 0:
+            raise ProcessError(lines[-1] if lines else f"exit code {process.returncode}")
+        out.seek(0)
+        return out.read()
+
+
+def progress(what: str) -> None:
+    """Say on the standard error what is run now."""
+    print(f"{RUNNING}{what} ...", file=sys.stderr, flush=True)
+
+
+def _passed_on(line: str) -> str:
+    if line.startswith(RUNNING):
+        print(line, end="", file=sys.stderr, flush=True)
+    return line
+
+
+def peaks() -> list[float]:
+    """The largest resident size of this process so far, in GB, as each of the system's counters has it."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    high_water = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+    return [kilobytes / 2**20 for kilobytes in (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, *high_water)]

@@ -39,6 +39,15 @@ def at_least(limit: float, measured: float, unit: str = "") -> Amount:
 
 
 @dataclass(frozen=True)
+class Point:
+    """Where a row lies on a curve of time against n."""
+
+    name: str
+    n: int
+    d: int
+
+
+@dataclass(frozen=True)
 class Row:
     """One line of the table.
 
@@ -49,6 +58,7 @@ class Row:
         error: the relative difference from a reference, or None where the row is itself the reference.
         note: what else a reader has to know.
         failed: whether the case broke off, so that its numbers could not be checked.
+        at: its place on a curve, if it is on one.
     """
 
     what: str
@@ -57,6 +67,7 @@ class Row:
     error: float | None = None
     note: str = ""
     failed: bool = False
+    at: Point | None = None
 
     @property
     def right(self) -> bool:
@@ -81,4 +92,5 @@ class Row:
             fields["error"],
             fields["note"],
             fields["failed"],
+            None if fields.get("at") is None else Point(**fields["at"]),
         )

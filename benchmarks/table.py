@@ -32,28 +32,28 @@ def _cells(case: str, row: Row) -> tuple[str, ...]:
     times = (
         ("", "", "")
         if row.time is None
-        else tuple(_three_digits(t) for t in (row.time.cpu, row.time.wall, row.time.first))
+        else tuple(three_digits(t) for t in (row.time.cpu, row.time.wall, row.time.first))
     )
     error = "" if row.error is None else f"{row.error:.0e}"
-    return (case, row.what, *times, *_ratio(row), _verdict(row), error)
+    return (case, row.what, *times, *bound(row), verdict(row), error)
 
 
-def _ratio(row: Row) -> tuple[str, str]:
+def bound(row: Row) -> tuple[str, str]:
     """The measured amount, and its bound."""
     if row.ratio is None:
         return "", ""
     unit = f" {row.ratio.unit}" if row.ratio.unit else ""
     sign = "≤" if row.ratio.at_most else "≥"
     bound = "" if row.ratio.limit is None else f"{sign} {row.ratio.limit:g}{unit}"
-    return f"{_three_digits(row.ratio.measured)}{unit}", bound
+    return f"{three_digits(row.ratio.measured)}{unit}", bound
 
 
-def _three_digits(number: float) -> str:
+def three_digits(number: float) -> str:
     """Three significant digits, without an exponent for large numbers."""
     return f"{number:.0f}" if abs(number) >= 1000 else f"{number:.3g}"
 
 
-def _verdict(row: Row) -> str:
+def verdict(row: Row) -> str:
     if not row.right:
         return "failed" if row.failed else "WRONG"
     return {None: "", True: "pass", False: "miss"}[row.passed]

@@ -10,7 +10,8 @@ import numpy as np
 
 import minstein as ms
 
-from ..problems import DF, difference, growing, student_t, student_t_reference
+from ..errors import difference
+from ..problems import DF, growing, student_t, student_t_reference
 from ..rows import Row, amount, at_most
 from ..samples import heavy_tailed
 from ..timing import timing, timings

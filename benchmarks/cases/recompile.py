@@ -9,7 +9,8 @@ import numpy as np
 
 import minstein as ms
 
-from ..problems import DF, LOC, SCALE, difference, student_t_reference
+from ..errors import difference
+from ..problems import DF, LOC, SCALE, student_t_reference
 from ..rows import Row, at_most
 from ..samples import heavy_tailed
 from ..timing import once

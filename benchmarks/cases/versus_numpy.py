@@ -6,7 +6,8 @@ from functools import partial
 import minstein as ms
 
 from ..blocked import BLOCKS
-from ..problems import difference, moving_dksd, student_t, student_t_reference
+from ..errors import difference
+from ..problems import moving_dksd, student_t, student_t_reference
 from ..rows import Row, at_most
 from ..samples import heavy_tailed
 from ..timing import timings
