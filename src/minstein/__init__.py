@@ -21,6 +21,7 @@ from .discrete import DFD as DFD
 from .discrete import MPF as MPF
 from .discrete import PseudoLikelihood as PseudoLikelihood
 from .discrete_ksd import DiscreteKSD as DiscreteKSD
+from .disk import OnDisk as OnDisk
 from .divergence import Hutchinson as Hutchinson
 from .divergence import Sliced as Sliced
 from .efficiency import compare as compare

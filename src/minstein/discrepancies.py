@@ -17,15 +17,16 @@ from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwis
 from .divergence import AbstractDivergence, Exact
 from .kernels import AbstractKernel, Span, Term, as_kernel
 from .operator import check_kernel, features, field_at, score, stein_kernel
-from .pairs import autodiff, pair_fields, pair_products, pair_sum
+from .pairs import Products, autodiff, pair_fields, pair_products, pair_sum
 from .pairs.backends import BACKENDS, Backend, as_backend, chosen, name, prepared
+from .pairs.by_blocks import ByBlocks
 from .pairs.forms import Features
 from .pairs.fourier import Waves
 from .pairs.nystrom import Nystrom
 from .pairs.parts import Parts
 from .pairs.stored import fits, store
 from .params import theta, unwrap, with_theta
-from .sample import Sample, bucket
+from .sample import AnySample, Sample, Table, bucket
 from .spaces import space_of
 
 
@@ -78,6 +79,11 @@ class DKSD(AbstractPairwise):
         ready.pairing(x.shape[0], x.shape[1], x.dtype)
         return ready
 
+    def visits_pairs(self, sample: Sample) -> bool:
+        """Whether pairs of rows in one place are visited one by one, all of them or those within parts."""
+        ways = ("tiles", "stored", "parts")
+        return sample.blocks is None and name(chosen(self.terms() or (), sample.x, self.backend)) in ways
+
     def width(self, model: LogDensity, d: int) -> int:
         """Numbers of the features of one observation."""
         return d + d ** self._order(model, d)
@@ -103,19 +109,26 @@ class DKSD(AbstractPairwise):
         return "autodiff"
 
     def loss(self, model, sample):
-        check_kernel(self.kernel, sample.x[0])
+        check_kernel(self.kernel, sample.centre)
+        if isinstance(sample, Table):
+            alone = lambda block: jax.tree.map(lambda part: part[None], self.features(model, block))
+            return self._mean(ByBlocks(self.terms() or (), sample, alone, self.still).products(), sample)[0, 0]
         if self.terms() is None:
             k0 = stein_kernel(model, self.diffusion, self.kernel)
             return autodiff.pair_sum(k0, sample, with_diagonal=not self.unbiased) / self.pairs(sample)
         return self.pair_sum(sample, self.features(model, sample), not self.unbiased) / self.pairs(sample)
 
+    def _mean(self, pairs: Products, sample: AnySample) -> Float[Array, "q q"]:
+        return (pairs.off if self.unbiased else pairs.off + pairs.on) / self.pairs(sample)
+
     def information(self, model, sample):
+        if isinstance(sample, Table):
+            tangents = lambda block: _without_m(score_tangents(model, self.diffusion, block))
+            return self._mean(ByBlocks(self.terms() or (), sample, tangents, False).products(), sample)
         terms, t = self.terms(), score_tangents(model, self.diffusion, sample)
         if terms is None:
             return autodiff.pair_products(self.kernel, sample, t, with_diagonal=not self.unbiased) / self.pairs(sample)
-        m = jnp.zeros((t.shape[0], t.shape[1]), t.dtype)
-        off, on = pair_products(terms, sample, Features(t, m), backend=self.backend)
-        return (off if self.unbiased else off + on) / self.pairs(sample)
+        return self._mean(pair_products(terms, sample, _without_m(t), backend=self.backend), sample)
 
     def explain(self, model, x, loss):
         explain(self, model, x, loss)
@@ -163,6 +176,11 @@ class DKSD(AbstractPairwise):
 
     def as_v(self):
         return DKSD(self.kernel, self.diffusion, unbiased=False, backend=self.backend)
+
+
+def _without_m(t: Float[Array, "q N r"]) -> Features:
+    """Features (t, 0)."""
+    return Features(t, jnp.zeros(t.shape[:2], t.dtype))
 
 
 def _check_continuous(discrepancy: AbstractDiscrepancy, model: LogDensity) -> None:

@@ -12,12 +12,13 @@ from jaxtyping import Float, PRNGKeyArray
 from . import errors
 from ._text import as_call
 from ._types import Array, LogDensity, Scalar, is_traced
+from .disk import OnDisk
 from .pairs import Fields
 from .pairs.forms import Features
 from .pairs.stored import Stored
 from .params import theta, unwrap, with_theta
-from .sample import Sample, read, run
-from .sharded import Data, Sharded
+from .sample import AnySample, Sample, Table, read_or_leave, run
+from .sharded import AnyData, Sharded
 from .spaces import space_of
 from .tangents import gram_of_tangents
 
@@ -33,7 +34,7 @@ class AbstractDiscrepancy(eqx.Module):
 
         `key` is for discrepancies that draw at random.
         """
-        x = read(x, space_of(model))
+        x = read_or_leave(x, space_of(model))
         ready = keyed(self, key).ready(model, x)
         loss = run(_loss, ready, model, x)
         if not is_traced(loss) and not np.isfinite(loss):
@@ -41,19 +42,19 @@ class AbstractDiscrepancy(eqx.Module):
         return loss
 
     @abc.abstractmethod
-    def ready(self, model: LogDensity, x: Data) -> "AbstractDiscrepancy":
+    def ready(self, model: LogDensity, x: AnyData) -> "AbstractDiscrepancy":
         """Raise where this discrepancy is not defined on such data; else itself, with what it looks up in them."""
 
     @abc.abstractmethod
-    def loss(self, model: LogDensity, sample: Sample) -> Scalar:
-        """The loss at a model without marks."""
+    def loss(self, model: LogDensity, sample: Any) -> Scalar:
+        """The loss at a model without marks, on a `Sample` or, where it is made for rows on disk, a `Table`."""
 
     @abc.abstractmethod
-    def information(self, model: LogDensity, sample: Sample) -> Float[Array, "p p"]:
+    def information(self, model: LogDensity, sample: Any) -> Float[Array, "p p"]:
         """The information tensor g, the metric on θ that the discrepancy induces; the Hessian at the truth is 2g."""
 
     @abc.abstractmethod
-    def explain(self, model: LogDensity, x: Data, loss: float) -> Any:
+    def explain(self, model: LogDensity, x: AnyData, loss: float) -> Any:
         """Raise the error that says why the loss is not finite."""
 
     @property
@@ -75,12 +76,14 @@ class AbstractDiscrepancy(eqx.Module):
         """Whether the loss is quadratic in η, judged without evaluating it."""
 
 
-def _loss(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> Scalar:
+def _loss(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> Scalar:
     return discrepancy.loss(unwrap(model), sample)
 
 
-def check_together(name: str, x: Data) -> None:
-    """Refuse rows that are spread over devices, for what needs them on one."""
+def check_together(name: str, x: AnyData) -> None:
+    """Refuse rows that are on disk or spread over devices, for what needs them on one."""
+    if isinstance(x, OnDisk):
+        raise errors.needs_memory(name)
     if isinstance(x, Sharded):
         raise errors.one_device(name)
 
@@ -104,6 +107,8 @@ class AbstractPointwise(AbstractDiscrepancy):
     """A mean over observations, a U-statistic of degree one."""
 
     def loss(self, model, sample):
+        if isinstance(sample, Table):
+            return sample.sum(lambda block: self.loss(model, block) * block.size) / sample.size
         return jnp.sum(sample.zero_padding(self.contributions(model, sample))) / sample.size
 
     @abc.abstractmethod
@@ -115,6 +120,8 @@ class AbstractPointwise(AbstractDiscrepancy):
         """Functions r of θ with information tensor g = mean of ∂rᵀ∂r; zero in padding."""
 
     def information(self, model, sample):
+        if isinstance(sample, Table):
+            return sample.sum(lambda block: self.information(model, block) * block.size) / sample.size
         at = lambda vector: self.residuals(unwrap(with_theta(model, vector)), sample)
         return gram_of_tangents(at, jnp.asarray(theta(model))) / sample.size
 
@@ -149,6 +156,6 @@ class AbstractPairwise(AbstractDiscrepancy):
     def as_v(self) -> "AbstractPairwise":
         """The V-statistic instead of the U-statistic."""
 
-    def pairs(self, sample: Sample) -> Scalar:
+    def pairs(self, sample: AnySample) -> Scalar:
         """The number of pairs in the mean."""
         return sample.size * (sample.size - 1 if self.unbiased else sample.size)

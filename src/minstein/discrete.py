@@ -11,11 +11,12 @@ from jaxtyping import Float
 
 from . import errors
 from ._types import Array, LogDensity, is_traced
+from .diagnose import in_pieces
 from .discrepancy import AbstractPointwise, check_together
 from .neighbours import check_neighbours, log_ratios, log_ratios_of, observed
 from .params import as_function, unwrap
 from .sample import Sample, bucket, run
-from .sharded import Data, Sharded
+from .sharded import AnyData, Data, Sharded
 from .spaces import AbstractDiscrete, Finite, space_of
 
 
@@ -229,12 +230,16 @@ def finite_space(name: str, model: LogDensity) -> Finite:
     return space
 
 
-def explain_ratios(model: LogDensity, x: Data, loss: float) -> NoReturn:
+def explain_ratios(model: LogDensity, x: AnyData, loss: float) -> NoReturn:
     """Raise the error that says why a loss made from ratios of p is not finite."""
+    raise in_pieces(lambda x: _infinite(model, x), x) or errors.bad_ratio(loss)
+
+
+def _infinite(model: LogDensity, x: Data) -> ValueError | None:
     infinite = lambda _, model, sample: sample.in_place(~jnp.isfinite(jax.vmap(unwrap(model))(sample.x)))
     flags = run(infinite, None, model, x, by_rows=True)
     bad = x.flags(flags) if isinstance(x, Sharded) else np.asarray(flags)[: len(x)]
-    raise errors.bad_log_density(bad) if bad.any() else errors.bad_ratio(loss)
+    return errors.bad_log_density(bad) if bad.any() else None
 
 
 def _flat(r: Float[Array, "N d a"]) -> Float[Array, "N k"]:

@@ -60,11 +60,19 @@ def explained(page: str) -> Callable[[Callable[P, Problem]], Callable[P, Problem
     return pointing
 
 
-def rows_text(bad: np.ndarray, *, most: int = 8) -> str:
+FEW = 8
+"""Rows that a text names at the most."""
+
+
+def rows_text(bad: np.ndarray) -> str:
     """Name the rows where `bad` is true: '3 of 100 rows (rows 4, 17, 56)'."""
     where = np.flatnonzero(bad)
-    shown = ", ".join(str(i) for i in where[:most]) + (", …" if len(where) > most else "")
-    return f"{len(where)} of {len(bad)} rows ({'row' if len(where) == 1 else 'rows'} {shown})"
+    return _rows_text(where[:FEW].tolist(), len(where), len(bad))
+
+
+def _rows_text(first: Any, count: int, n: int) -> str:
+    shown = ", ".join(map(str, first)) + (", …" if count > len(first) else "")
+    return f"{count} of {n} rows ({'row' if count == 1 else 'rows'} {shown})"
 
 
 @explained("sharp-bits.md")
@@ -151,6 +159,108 @@ def not_joined(coordinator: str, processes: int, wait: int, reason: str) -> Proc
         "them was not started, or ended at once: see its messages; (b) that address is not one under which the others "
         f"reach process 0, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
     )
+
+
+@explained("large-data.md")
+def no_such_file(path: str) -> FileNotFoundError:
+    return FileNotFoundError(f"There is no file {path}. ms.OnDisk reads a .npy or a Parquet file.")
+
+
+@explained("large-data.md")
+def not_by_blocks(path: str) -> ValueError:
+    return ValueError(
+        f"{path} is neither a .npy nor a Parquet file, and others cannot be read in blocks. Write the rows as one of "
+        "those: np.save, or pyarrow.parquet.ParquetWriter for more than fit into memory."
+    )
+
+
+@explained("large-data.md")
+def unreadable(path: str, reason: str) -> ValueError:
+    return ValueError(f"{path} cannot be read: {reason.rstrip('.')}.")
+
+
+@explained("large-data.md")
+def not_numbers(path: str, kind: str) -> TypeError:
+    return TypeError(
+        f"{path} holds {kind}, not real numbers. Python objects are never loaded, because that may run code; of other "
+        "columns choose the numeric ones: ms.OnDisk(path, columns=[...])."
+    )
+
+
+@explained("large-data.md")
+def needs_arrow(path: str) -> ImportError:
+    return ImportError(f"{path} is a Parquet file, which pyarrow reads: pip install pyarrow.")
+
+
+@explained("large-data.md")
+def no_such_column(path: str, name: object, names: tuple[str, ...]) -> ValueError:
+    shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+    return ValueError(f"{path} has no column {name!r}. It has: {shown}.")
+
+
+@explained("large-data.md")
+def file_changed(path: str) -> RuntimeError:
+    return RuntimeError(
+        f"{path} was changed after ms.OnDisk had opened it, so that there is no result. Open it again once it is "
+        "complete."
+    )
+
+
+@explained("large-data.md")
+def unusable_rows(first: tuple[int, ...], count: int, n: int, space: Any) -> ValueError:
+    what = f"that are not in {space!r}, where the model lives" if space.discrete else "that are NaN or infinite"
+    return ValueError(
+        f"x has entries {what}, in {_rows_text(first, count, n)}. Rows on disk are taken as they are: write the file "
+        "again without these."
+    )
+
+
+@explained("large-data.md")
+def needs_memory(name: str) -> TypeError:
+    return TypeError(
+        f"{name} is not computed on rows on disk. ms.fit, the loss, its derivatives and its sandwich are, for SM, DSM, "
+        "for KSD and DKSD with a kernel of ms.kernels, and for the means over observations of discrete models. Take "
+        "some rows into memory instead: x.some(100_000)."
+    )
+
+
+@explained("large-data.md")
+def disk_backend(backend: str) -> ValueError:
+    return ValueError(
+        f'backend="{backend}" needs all rows in memory, but they are on disk, whose blocks meet as tiles. '
+        "Leave backend out."
+    )
+
+
+@explained("large-data.md")
+def too_many_pairs(n: int, hours: float) -> ValueError:
+    return ValueError(
+        f"{n} rows on disk have {float(n) ** 2:.2g} pairs, about {hours:.2g} hours for each evaluation. Use ms.SM() or "
+        "ms.DSM(m), whose work grows with n, or a kernel of finite rank, such as that of ms.design(model, "
+        "x.some(10_000), 'efficient'); or fit a sample: x.some(100_000). On the command line: --discrepancy sm, or "
+        "--goal efficient."
+    )
+
+
+@explained("large-data.md")
+def disk_is_traced() -> TypeError:
+    return TypeError(
+        "JAX is transforming the model, but rows on disk are read by calls out of compiled code, which have no "
+        "derivative. Use ms.value_and_grad(discrepancy, model, x), or rows in memory: x.some(100_000)."
+    )
+
+
+@explained("large-data.md")
+def disk_steps(name: str) -> TypeError:
+    return TypeError(
+        f"{name} visits observations in random order, which is slow on disk. Leave solver out, or use "
+        "ms.GaussNewton() or ms.LBFGS(); or fit a sample: x.some(1_000_000)."
+    )
+
+
+@explained("large-data.md")
+def in_rows(problem: Exception, start: int, stop: int) -> ValueError:
+    return ValueError(f"In rows {start} to {stop - 1}, counted from the first of these: {problem}")
 
 
 @explained("sharp-bits.md")

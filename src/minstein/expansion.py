@@ -20,7 +20,7 @@ from .objective import AbstractObjective, objective
 from .operator import stein_kernel
 from .pairs.shifts import stein_pairs
 from .params import names, theta, unwrap
-from .sample import Sample, read, run
+from .sample import AnySample, Sample, read, read_or_leave, run
 from .spaces import space_of
 
 
@@ -125,7 +125,7 @@ def stein_matrix(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) ->
 
 def _evaluate(compute: Callable, what: str | None, discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Any:
     """Run at the boundary; a loss, or else a named result, that is not finite raises an error that says why."""
-    x = read(x, space_of(model))
+    x = read_or_leave(x, space_of(model))
     discrepancy = discrepancy.ready(model, x)
     if not names(model):
         raise errors.no_parameters()
@@ -138,29 +138,29 @@ def _evaluate(compute: Callable, what: str | None, discrepancy: AbstractDiscrepa
     return result
 
 
-def _in_theta(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> AbstractObjective:
+def _in_theta(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> AbstractObjective:
     return objective(discrepancy, model, sample, natural=True)
 
 
-def _value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+def _value_and_grad(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> tuple[Array, Array]:
     return jax.value_and_grad(_in_theta(discrepancy, model, sample))(theta(model))
 
 
-def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+def _hessian(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> tuple[Array, Array]:
     target = _in_theta(discrepancy, model, sample)
     return target(theta(model)), target.second(theta(model)).hessian
 
 
-def _sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+def _sandwich(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> tuple[Array, Array]:
     target = _in_theta(discrepancy, model, sample)
     return target(theta(model)), inference.sandwich(target.second(theta(model)), sample.size)[0]
 
 
-def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+def _information(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> tuple[Array, Array]:
     return discrepancy.loss(unwrap(model), sample), discrepancy.information(model, sample)
 
 
-def _quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, tuple, Array]:
+def _quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> tuple[Array, tuple, Array]:
     """The coefficients, from one pass at θ = 0, and what they predict for the loss at a θ that is nothing special."""
     target, here = _in_theta(discrepancy, model, sample), theta(model)
     elsewhere = here + 1 + jnp.arange(here.size) / (1 + here.size)

@@ -18,6 +18,7 @@ from .discrepancies import DKSD, DSM
 from .discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise, AbstractRandom, keyed
 from .discrete import DFD, MPF
 from .discrete_ksd import DiscreteKSD
+from .disk import OnDisk
 from .kernels import Designed
 from .memory import available, for_pairs
 from .models._family import AbstractFamily
@@ -26,10 +27,10 @@ from .pairs.nystrom import Nystrom
 from .pairs.parts import Parts
 from .params import links, names, to_real, with_theta
 from .result import Fit
-from .sample import Sample, at_boundary, bucket, precision, read, run
+from .sample import AnySample, Sample, at_boundary, bucket, precision, read_or_leave, run
 from .score_regression import Features, basis_on, features_at, learn, pilot_discrepancy
 from .search import MANY, Outcome, searched
-from .sharded import Data, Sharded
+from .sharded import AnyData, Data, Sharded
 from .solvers import (
     LBFGS,
     SGD,
@@ -38,6 +39,7 @@ from .solvers import (
     ClosedForm,
     DirectSearch,
     GaussNewton,
+    QuasiNewton,
     RiemannianSGD,
 )
 from .spaces import space_of
@@ -61,7 +63,7 @@ def fit(
     Args:
         model: log p_θ(x) up to a constant: a family of `ms.models`, or any callable pytree. Its values are a start.
         x: the sample, of shape (n, d), or (n,) for one variable. Rows that are spread over devices, as a sharded
-            `jax.Array` or by `ms.shard`, stay there.
+            `jax.Array` or by `ms.shard`, stay there; so do rows on disk, `ms.OnDisk(path)`.
         discrepancy: what to minimise. None means KSD as a V-statistic on standardised data with an IMQ kernel at the
             median distance, or MPF for a discrete model. A diffusion `of_model` is held at a pilot fit by that default,
             unless it is `moving`.
@@ -79,14 +81,16 @@ def fit(
     >>> fit.converged, {name: round(value, 3) for name, value in fit.params.items()}
     (True, {'loc': 0.912, 'scale': 0.798})
     """
-    x = read(x, space_of(model))
+    x = read_or_leave(x, space_of(model))
     if not names(model):
         raise errors.no_parameters()
     by_default = discrepancy is None
-    discrepancy, ready = _ready(discrepancy or default_discrepancy(model, x), model, x)
+    discrepancy, ready = _ready(discrepancy or default_discrepancy(model, at_hand(x)), model, x)
     solver = _chosen(discrepancy, model, x) if solver is None else solver
     if isinstance(discrepancy, AbstractRandom) and not isinstance(solver, AbstractStochastic):
         raise errors.chains_need_steps(type(solver).__name__)
+    if isinstance(x, OnDisk) and isinstance(solver, AbstractStochastic):
+        raise errors.disk_steps(type(solver).__name__)
     keyed(discrepancy, key)
     if solver.needs_key and key is None:
         raise errors.no_key(type(solver).__name__)
@@ -96,7 +100,7 @@ def fit(
     _check_memory(ready, model, x)
     task = _Task(model, x, solver, key, covariance, throw, progress)
     result = task.held(discrepancy) if _is_held(discrepancy) else task.solved(discrepancy, (), ready)
-    result = _with_boundary(result, model, x)
+    result = _with_boundary(result, model, at_hand(x))
     return _checked(_with_hint(result, x) if by_default else result, x, throw)
 
 
@@ -106,9 +110,10 @@ def pilot_fit(model: LogDensity, x: Array, discrepancy: AbstractDiscrepancy) -> 
     return _Task(model, x, _chosen(discrepancy, model, x), None, True, False, False).solved(discrepancy, (), ready)
 
 
-def _check_memory(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> None:
+def _check_memory(discrepancy: AbstractDiscrepancy, model: LogDensity, x: AnyData) -> None:
     """Refuse a sum over pairs that needs more memory than there is."""
-    if not isinstance(discrepancy, DKSD) or discrepancy.terms() is None or is_traced(x) or isinstance(x, Sharded):
+    elsewhere = is_traced(x) or isinstance(x, Sharded | OnDisk)
+    if elsewhere or not isinstance(discrepancy, DKSD) or discrepancy.terms() is None:
         return
     width = discrepancy.width(model, x.shape[1])
     need, free = for_pairs(bucket(len(x)), width, x.dtype, len(names(model))), available()
@@ -117,11 +122,11 @@ def _check_memory(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) 
 
 
 def _ready(
-    discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data
+    discrepancy: AbstractDiscrepancy, model: LogDensity, x: AnyData
 ) -> tuple[AbstractDiscrepancy, AbstractDiscrepancy]:
     """The discrepancy, and as it is on these data; with pairs within parts only, where all would take hours."""
     ready = discrepancy.ready(model, x)
-    many = len(x) > _ALL_PAIRS and not isinstance(x, Sharded)
+    many = len(x) > _ALL_PAIRS and not isinstance(x, Sharded | OnDisk)
     if many and isinstance(ready, DKSD) and ready.sums_all_pairs(x.shape[0], x.shape[1], x.dtype):
         discrepancy = ready = dataclasses.replace(ready, backend=Parts())
     return discrepancy, ready
@@ -136,19 +141,22 @@ def _is_held(discrepancy: AbstractDiscrepancy) -> bool:
     return isinstance(diffusion, OfModel) and not diffusion.moving
 
 
-def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> AbstractSolver:
+def _chosen(discrepancy: AbstractDiscrepancy, model: LogDensity, x: AnyData) -> AbstractSolver:
     p = len(names(model))
-    many = p > MANY or (isinstance(discrepancy, AbstractPointwise) and p * x.size > WORK)
+    laborious = isinstance(discrepancy, AbstractPointwise) and p * x.size > WORK
+    many = p > MANY or (laborious and not isinstance(x, OnDisk))
     if isinstance(discrepancy, AbstractRandom):
         return SGD(steps=2000, average=0.5) if many else RiemannianSGD(step=falling, steps=500, batch=1000, average=0.5)
     if isinstance(discrepancy, MPF) and discrepancy.form == "l1" and not many:
         return DirectSearch()
     if p <= MANY and _is_quadratic(discrepancy, model, x):
         return ClosedForm()
-    return LBFGS() if many else GaussNewton()
+    if many:
+        return LBFGS()
+    return QuasiNewton() if isinstance(x, OnDisk) else GaussNewton()
 
 
-def _is_quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> bool:
+def _is_quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: AnyData) -> bool:
     """JAX remembers how a NumPy array of indices in the model was read: it must be read in one precision throughout."""
     with contextlib.nullcontext() if is_traced((x, model)) else precision(x, model):
         return discrepancy.is_quadratic(model, x.shape[1])
@@ -177,12 +185,12 @@ def _boundary_term(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data)
     return "" if found is None or found.holds else found.message
 
 
-def _with_hint(result: Fit, x: Data) -> Fit:
+def _with_hint(result: Fit, x: AnyData) -> Fit:
     """Note where a design would have much smaller standard errors."""
     if is_traced(result) or not result.converged or result.cov is None or isinstance(result.discrepancy, MPF):
         return result
     few = _ENOUGH <= len(x) <= _MOST and len(result.names) <= _FEW
-    if isinstance(x, Sharded) or not few or not np.isfinite(result.cov).all():
+    if isinstance(x, Sharded | OnDisk) or not few or not np.isfinite(result.cov).all():
         return result
     pilot = pilot_discrepancy(result.model, x, None)
     found = learn(run(_features, (pilot, basis_on(x, pilot)), result.model, x))
@@ -202,7 +210,7 @@ _ENOUGH, _MOST, _FEW, _SURE, _WORTH = 200, 100_000, 20, 0.9, 0.2
 """When a design is recommended: observations, parameters, leave-one-out R², and the share by which an error is cut."""
 
 
-def _checked(result: Fit, x: Data, throw: bool) -> Fit:
+def _checked(result: Fit, x: AnyData, throw: bool) -> Fit:
     """Raise, where that was asked for and the values are known."""
     if not throw or is_traced(result) or int(result.status) in (status.CONVERGED, status.FINISHED):
         return result
@@ -215,7 +223,7 @@ class _Task(NamedTuple):
     """One call of `fit`, but for the discrepancy."""
 
     model: LogDensity
-    x: Data
+    x: AnyData
     solver: AbstractSolver
     key: Any
     covariance: bool
@@ -242,9 +250,10 @@ class _Task(NamedTuple):
 
     def _pilot(self) -> Fit:
         """The fit by default."""
-        discrepancy, ready = _ready(default_discrepancy(self.model, self.x), self.model, self.x)
-        solver = _chosen(discrepancy, self.model, self.x)
-        return self._replace(solver=solver, covariance=False).solved(discrepancy, (), ready)
+        x = _few(self.x)
+        discrepancy, ready = _ready(default_discrepancy(self.model, x), self.model, x)
+        solver = _chosen(discrepancy, self.model, x)
+        return self._replace(x=x, solver=solver, covariance=False).solved(discrepancy, (), ready)
 
     def at(self, pilot: Fit, discrepancy: Any) -> Fit:
         """The fit with the diffusion held at another fit."""
@@ -253,16 +262,18 @@ class _Task(NamedTuple):
         return self.solved(fixed, (f"The diffusion is held at a pilot fit{where}.",), fixed.ready(self.model, self.x))
 
     def solved(self, discrepancy: AbstractDiscrepancy, notes: tuple[str, ...], ready: AbstractDiscrepancy) -> Fit:
-        def drive(tree: tuple, model: LogDensity, sample: Sample) -> Outcome:
+        def drive(tree: tuple, model: LogDensity, sample: AnySample) -> Outcome:
             discrepancy, solver, etas = tree
             target = _objective(discrepancy, model, sample, solver.keeps)
             return searched(target, solver, etas, self.key, self.covariance, self.progress)
 
-        outcome = at_boundary(drive, (ready, self.solver, self._starts(discrepancy)), self.model, self.x)
+        solver, etas = (self._prepared if isinstance(self.x, OnDisk) else self._begun)(discrepancy)
+        outcome = at_boundary(drive, (ready, solver, etas), self.model, self.x)
         if isinstance(discrepancy, AbstractPairwise) and discrepancy.unbiased:
             discrepancy, notes = _statistic(discrepancy, outcome, notes)
         notes += (
             _pairing(ready, self.x)
+            + _reading(self.x)
             + _monte_carlo(outcome)
             + ((discrepancy.irregular,) if discrepancy.irregular else ())
         )
@@ -302,6 +313,33 @@ class _Task(NamedTuple):
         rows = [to_real(model) for model in models]
         return (jnp if is_traced(rows) else np).stack(rows)
 
+    def _begun(self, discrepancy: AbstractDiscrepancy) -> tuple[AbstractSolver, Float[Array, "k p"]]:
+        return self.solver, self._starts(discrepancy)
+
+    def _prepared(self, discrepancy: AbstractDiscrepancy) -> tuple[AbstractSolver, Float[Array, "k p"]]:
+        """The solver and its start from a fit of few rows, after which few passes over all of them are left to do."""
+        rows, solver = _few(self.x), self.solver
+        there = self._replace(x=rows, covariance=False, solver=getattr(solver, "otherwise", solver))
+        etas = there._starts(discrepancy)
+        if isinstance(solver, ClosedForm):
+            return solver, etas
+        ready = discrepancy.ready(self.model, rows)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", errors.StatisticWarning)
+            found = there.solved(discrepancy, (), ready)
+        if not found.converged or found.as_v:
+            return solver, etas
+        if isinstance(solver, QuasiNewton):
+            hessian, noise = run(_curved, ready, found.model, rows)
+            solver = solver.at(hessian, noise * len(rows) / len(self.x))
+        return solver, np.stack([to_real(found.model)])
+
+
+def _curved(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample) -> tuple[Array, Array]:
+    """The Hessian in η, and the noise of the loss."""
+    target, eta = objective(discrepancy, model, sample), to_real(model)
+    return target.second(eta).hessian, target.jet(eta).noise
+
 
 _REFREEZES = 50
 
@@ -321,7 +359,7 @@ def _unless_failed(pilot: Fit, result: Fit) -> Fit:
     return eqx.tree_at(lambda fit: fit.cov, result, xp.where(code == status.CONVERGED, result.cov, xp.nan))
 
 
-def _pairing(discrepancy: AbstractDiscrepancy, x: Data) -> tuple[str, ...]:
+def _pairing(discrepancy: AbstractDiscrepancy, x: AnyData) -> tuple[str, ...]:
     """What a fit says of its pair sums, where they are not the plain ones."""
     backend = discrepancy.pairing(x.shape[0], x.shape[1], x.dtype) if isinstance(discrepancy, DKSD) else None
     if isinstance(discrepancy, DKSD) and isinstance(discrepancy.backend, Parts):
@@ -333,6 +371,31 @@ def _pairing(discrepancy: AbstractDiscrepancy, x: Data) -> tuple[str, ...]:
         return ()
     return (
         f'The pairs were summed in linear time, to ten digits or more of the largest term (the backend "{backend}").',
+    )
+
+
+def at_hand(x: AnyData) -> Float[Array | Sharded, "k d"]:
+    """The data themselves or, of rows on disk, some in memory."""
+    return x.impression if isinstance(x, OnDisk) else x
+
+
+def _few(x: AnyData) -> Float[Array | Sharded, "k d"]:
+    """The data themselves or, of rows on disk, so few that a fit of them is quick."""
+    rows = at_hand(x)
+    return rows[:: -(-len(rows) // _QUICK)] if isinstance(x, OnDisk) else rows
+
+
+_QUICK = 1 << 12
+"""Rows on disk that are fitted before all are."""
+
+
+def _reading(x: AnyData) -> tuple[str, ...]:
+    """What a fit says of rows on disk."""
+    if not isinstance(x, OnDisk):
+        return ()
+    return (
+        f"The rows were read from disk in blocks of {x.block}; scales that were not given are those of "
+        f"{len(x.impression)} of them, and the search began at a fit of {len(_few(x))}.",
     )
 
 
@@ -357,5 +420,5 @@ def _statistic(discrepancy: AbstractPairwise, outcome: Outcome, notes: tuple) ->
 
 
 @eqx.filter_jit
-def _objective(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample, keep: bool) -> AbstractObjective:
+def _objective(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample, keep: bool) -> AbstractObjective:
     return objective(discrepancy, model, sample, keep=keep)

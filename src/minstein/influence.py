@@ -8,11 +8,12 @@ from jaxtyping import Float, PRNGKeyArray
 
 from . import errors
 from ._types import Array, LogDensity
+from .disk import OnDisk
 from .objective import objective
 from .params import theta
 from .result import Fit
-from .sample import TILE, Sample, bucket, read, run
-from .sharded import Data, Sharded
+from .sample import TILE, AnySample, Sample, bucket, read, read_or_leave, run
+from .sharded import AnyData, Sharded
 from .spaces import space_of
 
 
@@ -39,12 +40,15 @@ def influence(
     if x is None:
         return _in_population(fit, z, key, draws)
     x = _sample_of(fit, x)
+    if z is None and isinstance(x, OnDisk):
+        raise errors.needs_memory("The influence of every observation")
     if z is None:
         discrepancy = fit.discrepancy.ready(fit.model, x)
         rows = run(_at_observations, (discrepancy, None), fit.model, x, by_rows=True)
         return Sharded(rows, x.counts, x.mesh) if isinstance(x, Sharded) else rows[: x.shape[0]]
     points = _points(fit, z, x)
-    discrepancy = fit.discrepancy.ready(fit.model, x if isinstance(x, Sharded) else np.concatenate([x, points]))
+    apart = isinstance(x, Sharded | OnDisk)
+    discrepancy = fit.discrepancy.ready(fit.model, x if apart else np.concatenate([x, points]))
     padded = np.resize(points, (bucket(max(len(points), TILE)), points.shape[1]))
     return run(_at_points, (discrepancy, padded), fit.model, x)[: len(points)]
 
@@ -81,15 +85,15 @@ def _in_population(fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int) -> Fl
     return run(_at_points_of_model, (discrepancy, points), fit.model, x)
 
 
-def _points(fit: Fit, z: Any, x: Data) -> Array:
+def _points(fit: Fit, z: Any, x: AnyData) -> Array:
     z = np.asarray(read(z, space_of(fit.model)), x.dtype)
     if z.shape[1] != x.shape[1]:
         raise ValueError(f"z has {z.shape[1]} coordinates, but x has {x.shape[1]}.")
     return z
 
 
-def _sample_of(fit: Fit, x: Any) -> Data:
-    x = read(x, space_of(fit.model))
+def _sample_of(fit: Fit, x: Any) -> AnyData:
+    x = read_or_leave(x, space_of(fit.model))
     if fit.discrepancy.irregular:
         raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
     if not fit.converged:
@@ -104,7 +108,7 @@ def _at_observations(tree: tuple, model: LogDensity, sample: Sample) -> Float[Ar
     return sample.in_place(-(second.projections.T @ jnp.linalg.inv(second.hessian)))
 
 
-def _at_points(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "k p"]:
+def _at_points(tree: tuple, model: LogDensity, sample: AnySample) -> Float[Array, "k p"]:
     discrepancy, z = tree
     target = objective(discrepancy, model, sample, natural=True)
     return -jnp.linalg.solve(target.second(theta(model)).hessian, target.shares(theta(model), z)).T

@@ -3,9 +3,9 @@
 `run` is the one boundary between users and the mathematics: whatever enters the package passes here once.
 """
 
-import contextlib
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import equinox as eqx
@@ -15,11 +15,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 
 from . import errors
-from ._types import Array, Tree, is_traced
+from ._types import Array, Scalar, Tree, is_traced
+from .disk import OnDisk
 from .padding import TILE as TILE
 from .padding import bucket as bucket
 from .params import is_floating
-from .sharded import Blocks, Sharded, as_sharded, is_spread, together
+from .sharded import AnyData, Blocks, Sharded, as_sharded, is_spread, together
 from .spaces import REALS, AbstractSpace, check_values
 
 SORTED = 16384
@@ -31,7 +32,8 @@ class Sample(eqx.Module):
 
     `centre` is their median: differences of coordinates keep more digits when it is subtracted first. `blocks` is there
     where the rows are spread over devices, each of which then has padding of its own; `order` are the numbers of the
-    rows in ascending order, known for large samples of one variable.
+    rows in ascending order, known for large samples of one variable. A block of rows on disk knows the number of its
+    first.
     """
 
     x: Float[Array, "N d"]
@@ -39,6 +41,7 @@ class Sample(eqx.Module):
     centre: Float[Array, " d"]
     blocks: Blocks | None = None
     order: Int[Array, " N"] | None = None
+    first: Int[Array, ""] | None = None
 
     @property
     def real(self) -> Bool[Array, " N"]:
@@ -50,6 +53,8 @@ class Sample(eqx.Module):
     def numbers(self) -> Int[Array, " N"]:
         """The number of the observation in each row."""
         rows = self.x.shape[0]
+        if self.first is not None:
+            return self.first + jnp.arange(rows)
         return jnp.arange(rows) if self.blocks is None else self.blocks.numbers(rows)
 
     @property
@@ -73,6 +78,16 @@ class Sample(eqx.Module):
     def size(self) -> Float[Array, ""]:
         """n as a floating-point number of the working precision."""
         return jnp.asarray(self.n, self.x.dtype)
+
+    @property
+    def largest(self) -> Scalar:
+        """The largest absolute value."""
+        return jnp.max(jnp.abs(self.x))
+
+    @property
+    def deviation(self) -> Scalar:
+        """The root mean square distance from the centre."""
+        return jnp.sqrt(jnp.sum(self.zero_padding((self.x - self.centre) ** 2)) / self.size)
 
     def with_points(self, z: Float[Array, "k d"]) -> "tuple[Sample, Bool[Array, ' M'], slice]":
         """A sample with further points, which rows are observations of this one, and where the points stand.
@@ -107,8 +122,57 @@ class Sample(eqx.Module):
         return jnp.where(self.real, columns, 0)
 
 
+class Table(eqx.Module):
+    """n observations that stay on disk and come as samples, a block at a time.
+
+    Centre, largest value and deviation are those of some rows.
+    """
+
+    disk: OnDisk = eqx.field(static=True)
+    centre: Float[Array, " d"]
+    largest: Scalar
+    deviation: Scalar
+
+    @property
+    def x(self) -> jax.ShapeDtypeStruct:
+        """The shape and the type of the rows, which are not here."""
+        return jax.ShapeDtypeStruct(self.disk.shape, self.centre.dtype)
+
+    @property
+    def size(self) -> Float[Array, ""]:
+        """n as a floating-point number of the working precision."""
+        return jnp.asarray(len(self.disk), self.centre.dtype)
+
+    def block(self, number: Int[Array, ""]) -> Sample:
+        """A block of rows, read when the computation comes to it.
+
+        It comes as words of 32 bits: a callback knows nothing of 64-bit mode, and would round what it returns.
+        """
+        disk, last, dtype = self.disk, self.disk.blocks - 1, self.centre.dtype
+        words = (dtype.itemsize // 4,) if dtype.itemsize > 4 else ()
+        shape = jax.ShapeDtypeStruct((bucket(disk.block), disk.shape[1], *words), jnp.uint32)
+        read = lambda number: disk.padded(int(number)).view(np.uint32).reshape(shape.shape)
+        rows = jax.pure_callback(read, shape, jnp.asarray(number, jnp.int32), vmap_method="sequential")
+        n = jnp.where(number < last, disk.block, len(disk) - last * disk.block)
+        rows = jax.lax.bitcast_convert_type(rows, dtype)
+        return Sample(rows, n, self.centre, first=number * disk.block)
+
+    def sum(self, term: Callable[[Sample], Tree], until: Int[Array, ""] | None = None) -> Tree:
+        """Σ term(block) over all blocks, or over those before one of them."""
+        zero = jax.tree.map(
+            lambda part: jnp.zeros(part.shape, part.dtype), jax.eval_shape(lambda: term(self.block(jnp.asarray(0))))
+        )
+        add = lambda number, total: jax.tree.map(jnp.add, total, term(self.block(number)))
+        return jax.lax.fori_loop(0, self.disk.blocks if until is None else until, add, zero)
+
+
+AnySample = Sample | Table
+
+
 def read(x: Any, space: AbstractSpace = REALS) -> Array | Sharded:
     """Check the user's data and return them as an (n, d) floating-point array of values in the space."""
+    if isinstance(x, OnDisk):
+        raise errors.needs_memory("This")
     if np.ma.is_masked(x):
         raise errors.masked(int(np.ma.count_masked(x)))
     if is_spread(x):
@@ -134,6 +198,16 @@ def read(x: Any, space: AbstractSpace = REALS) -> Array | Sharded:
     return array if array.dtype in (np.float32, np.float64) and array.dtype.isnative else _standard(array)
 
 
+def read_or_leave(x: Any, space: AbstractSpace = REALS) -> Array | Sharded | OnDisk:
+    """As `read`, but rows on disk stay there; they are checked in one pass over the blocks."""
+    if not isinstance(x, OnDisk):
+        return read(x, space)
+    found = x.survey(space)
+    if found.bad:
+        raise errors.unusable_rows(found.bad, found.bad_count, len(x), space)
+    return x
+
+
 def _checked(x: Sharded, space: AbstractSpace) -> Sharded:
     """As for other data, without bringing the rows together."""
     bad = _rows_that(lambda rows: ~jnp.isfinite(rows), x)
@@ -156,8 +230,15 @@ def _standard(array: Array) -> Array:
     return array.astype(np.float32 if array.dtype.itemsize <= 4 else np.float64)
 
 
-def pad(x: Array | Sharded) -> Sample:
+def pad(x: Array | Sharded | OnDisk) -> AnySample:
     """Pad x to its bucket, so that data of similar size share one compilation."""
+    if isinstance(x, OnDisk):
+        some = _padded(x.impression)
+        return Table(x, some.centre, some.largest, some.deviation)
+    return _padded(x)
+
+
+def _padded(x: Array | Sharded) -> Sample:
     if isinstance(x, Sharded):
         dtype = jax.dtypes.canonicalize_dtype(x.dtype)
         blocks = Blocks(np.asarray(x.counts), x.mesh)
@@ -175,22 +256,22 @@ def in_precision(tree: Tree, dtype: Any) -> Tree:
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_floating(leaf) else leaf, tree)
 
 
-def precision(x: Array | Sharded, tree: Tree) -> contextlib.AbstractContextManager:
+def precision(x: Array | Sharded | OnDisk, tree: Tree) -> AbstractContextManager:
     """64-bit mode for float64 data, for the duration of one call and without touching anybody's settings."""
     if x.dtype != np.float64 or jax.config.read("jax_enable_x64"):
-        return contextlib.nullcontext()
+        return nullcontext()
     if is_traced((x, tree)):
         warnings.warn(errors.model_is_traced(), errors.PrecisionWarning, stacklevel=5)
-        return contextlib.nullcontext()
+        return nullcontext()
     return jax.enable_x64(True)
 
 
 @eqx.filter_jit
-def _compiled(compute: Callable, discrepancy: Tree, model: Tree, sample: Sample) -> Tree:
+def _compiled(compute: Callable, discrepancy: Tree, model: Tree, sample: AnySample) -> Tree:
     return compute(discrepancy, model, sample)
 
 
-def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *, by_rows: bool = False) -> Tree:
+def run(compute: Callable, discrepancy: Tree, model: Tree, x: AnyData, *, by_rows: bool = False) -> Tree:
     """compute(discrepancy, model, sample), compiled, in the precision of x; NumPy in, NumPy out.
 
     `x` has been `read` before. With `by_rows` the result has a row for each of the sample, and stays where those are.
@@ -199,10 +280,13 @@ def run(compute: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *
     return at_boundary(drive, discrepancy, model, x, by_rows=by_rows)
 
 
-def at_boundary(drive: Callable, discrepancy: Tree, model: Tree, x: Array | Sharded, *, by_rows: bool = False) -> Tree:
+def at_boundary(drive: Callable, discrepancy: Tree, model: Tree, x: AnyData, *, by_rows: bool = False) -> Tree:
     """As `run`, for a computation in several steps that compiles its own parts."""
-    on_host = isinstance(x, np.ndarray | Sharded) and not is_traced((discrepancy, model))
-    with precision(x, (discrepancy, model)), together(x):
+    traced = is_traced((discrepancy, model))
+    if isinstance(x, OnDisk) and traced:
+        raise errors.disk_is_traced()
+    on_host = isinstance(x, np.ndarray | Sharded | OnDisk) and not traced
+    with precision(x, (discrepancy, model)), together(x), x.told() if isinstance(x, OnDisk) else nullcontext():
         sample = pad(x)
         discrepancy, model = in_precision((discrepancy, model), sample.x.dtype)
         result = drive(discrepancy, model, sample)

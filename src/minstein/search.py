@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from . import status
 from ._types import Array, Scalar, Theta, is_traced
 from .inference import sandwich
-from .objective import AbstractObjective, PairObjective, PlainObjective
+from .objective import AbstractObjective, PairObjective, PlainObjective, TablePairs
 from .params import from_real, theta
 from .solvers import AbstractSolver, Candidates, Chains
 from .solvers._units import spread
@@ -54,7 +54,7 @@ def searched(
         return _judged(target, found, covariance, solver.slack, look)
 
     outcome = attempt(target)
-    if not isinstance(target, PairObjective | PlainObjective) or not target.discrepancy.unbiased:
+    if not isinstance(target, PairObjective | PlainObjective | TablePairs) or not target.discrepancy.unbiased:
         return outcome
     v_statistic = dataclasses.replace(target, diagonal=jnp.ones_like(target.diagonal))
     as_v = lambda: attempt(v_statistic)._replace(as_v=jnp.asarray(True))

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float, Int
 
 from . import errors
 from ._types import Array, Tree, is_traced
+from .disk import OnDisk
 from .padding import bucket
 
 AXIS = "rows"
@@ -160,6 +161,9 @@ class Sharded(eqx.Module):
 
 Data = Float[Array | Sharded, "n d"]
 """Observations as rows, on one device or spread over several."""
+
+AnyData = Float[Array | Sharded | OnDisk, "n d"]
+"""Those, or observations that stay on disk."""
 
 _PORTION = 1 << 16
 """Rows that are brought to the hosts at once."""

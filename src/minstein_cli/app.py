@@ -116,7 +116,9 @@ def _request(source: str, given: dict[str, Any]) -> Any:
     goal = "robust" if given["robust"] else given["goal"]
     return Request(
         source=source,
-        reading=Reading(*(given[name] for name in ("columns", "header", "delimiter", "decimal", "drop_missing"))),
+        reading=Reading(
+            *(given[name] for name in ("columns", "header", "delimiter", "decimal", "drop_missing", "on_disk"))
+        ),
         model=choose("model", given["model"], MODELS),
         values=Values(*(assignments(f"--{name}", given[name]) for name in ("set", "fix", "start"))),
         wish=wish(**{name: given[name] for name in asked}, goal=goal),

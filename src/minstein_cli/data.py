@@ -27,6 +27,7 @@ class Reading(NamedTuple):
     delimiter: str | None = None
     decimal: str = "."
     drop_missing: bool = False
+    on_disk: bool | None = None
 
 
 class Data(NamedTuple):
@@ -47,6 +48,57 @@ def check_source(source: str) -> None:
         raise Problem(f"There is no file {source}. Data that ship with minstein are read as dataset:NAME.")
     if path.is_dir():
         raise Problem(f"{source} is a directory, not a file.")
+
+
+def stays_on_disk(source: str, reading: Reading) -> bool:
+    """Whether the rows are read in blocks while they are fitted: as told, or where memory may be too small for them."""
+    if reading.on_disk is False:
+        return False
+    entries = None if source == "-" or source.startswith("dataset:") else _extent(source)
+    if entries is None and reading.on_disk:
+        raise Problem(f"{source} cannot be read in blocks. --on-disk is for Parquet and .npy files.")
+    return entries is not None and (bool(reading.on_disk) or entries * _BYTES > _memory() / 4)
+
+
+_BYTES = 8
+"""Of a number in memory."""
+
+
+def _extent(source: str) -> int | None:
+    """How many numbers a file holds, if it is one that can be read in blocks."""
+    with open(source, "rb") as file:
+        begin = file.read(6)
+    if begin == b"\x93NUMPY":
+        return Path(source).stat().st_size // _BYTES
+    if begin.startswith(b"PAR1"):
+        facts = _parquet_file(source, source).metadata
+        return facts.num_rows * facts.num_columns
+    return None
+
+
+def _memory() -> float:
+    """Bytes that this machine has."""
+    import os
+
+    known = getattr(os, "sysconf_names", {})
+    if "SC_PHYS_PAGES" not in known:
+        return math.inf
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def places(source: str, wanted: tuple[str, ...]) -> tuple[list[int], tuple[str, ...]]:
+    """Where the chosen columns stand in a Parquet or .npy file, and their names."""
+    import numpy as np
+
+    with open(source, "rb") as file:
+        is_array = file.read(6) == b"\x93NUMPY"
+    if is_array:
+        array = np.load(source, mmap_mode="r", allow_pickle=False)
+        names = [f"x{j + 1}" for j in range(math.prod(array.shape[1:]))]
+    else:
+        names = _distinct(source, _parquet_file(source, source).schema_arrow.names)
+    chosen = _chosen(source, names, wanted)
+    return [names.index(name) for name in chosen], tuple(chosen)
 
 
 def share(n: int, part: tuple[int, int]) -> slice:
@@ -269,15 +321,28 @@ def _is_number(cell: str, decimal: str) -> bool:
 
 def _parquet(source: str, content: bytes, wanted: tuple[str, ...]) -> dict[str, Any]:
     import pyarrow
+
+    file = _parquet_file(source, pyarrow.BufferReader(content))
+    chosen = _chosen(source, _distinct(source, file.schema_arrow.names), wanted)
+    try:
+        table = file.read(columns=chosen)
+    except (pyarrow.ArrowException, OSError) as reason:
+        raise _not_parquet(source, reason) from reason
+    return {name: table.column(name) for name in chosen}
+
+
+def _parquet_file(source: str, content: Any) -> Any:
+    import pyarrow
     from pyarrow import parquet
 
     try:
-        file = parquet.ParquetFile(pyarrow.BufferReader(content))
-        chosen = _chosen(source, _distinct(source, file.schema_arrow.names), wanted)
-        table = file.read(columns=chosen)
+        return parquet.ParquetFile(content)
     except (pyarrow.ArrowException, OSError) as reason:
-        raise Problem(f"{source} cannot be read as Parquet: {str(reason).rstrip('.')}.") from reason
-    return {name: table.column(name) for name in chosen}
+        raise _not_parquet(source, reason) from reason
+
+
+def _not_parquet(source: str, reason: Exception) -> Problem:
+    return Problem(f"{source} cannot be read as Parquet: {str(reason).rstrip('.')}.")
 
 
 def _check_numeric(source: str, name: str, column: Any, columns: dict[str, Any], *, may_be_empty: bool) -> None:

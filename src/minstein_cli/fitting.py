@@ -23,7 +23,9 @@ def run(request: Request) -> int:
     """Fit, print, write; the status with which the command ends."""
     member = request.wanted.member
     part = None if member is None else (member.process, member.processes)
-    table = None if request.source.startswith("dataset:") else data.read(request.source, request.reading, part)
+    on_disk = data.stays_on_disk(request.source, request.reading)
+    later = on_disk or request.source.startswith("dataset:")
+    table = None if later else data.read(request.source, request.reading, part)
     if "jax" not in sys.modules:
         cache.use()
     with screen.stage("Loading JAX", quiet=request.quiet):
@@ -32,7 +34,7 @@ def run(request: Request) -> int:
         ms.join(member.coordinator, member.processes, member.process, wait=member.wait)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        done = _fitted(request, table or _dataset(request, part))
+        done = _fitted(request, table or (_on_disk(request) if on_disk else _dataset(request, part)))
     if _is_other(request):
         _elsewhere(done, request)
         return CONVERGED if done.fit.converged else NOT_CONVERGED
@@ -76,6 +78,19 @@ def _dataset(request: Request, part: tuple[int, int] | None) -> data.Data:
     return whole if part is None else whole._replace(x=whole.x[data.share(len(whole.x), part)])
 
 
+def _on_disk(request: Request) -> data.Data:
+    """Rows that stay in their file, checked in one pass."""
+    import minstein as ms
+    from minstein.sample import read_or_leave
+
+    places, columns = data.places(request.source, request.reading.columns)
+    x = ms.OnDisk(request.source, places)
+    read_or_leave(x)
+    found = x.survey(ms.spaces.REALS)
+    data.check_extent(request.source, len(x), columns, found.low, found.high)
+    return data.Data(x, columns, request.source)
+
+
 def _fitted(request: Request, table: data.Data) -> Done:
     import jax
 
@@ -83,9 +98,10 @@ def _fitted(request: Request, table: data.Data) -> Done:
 
     if request.wanted.member is not None:
         table = _spread(table)
-    start, about_model = model_of.build(request.model, request.values, table.x)
+    rows = table.x.impression if isinstance(table.x, ms.OnDisk) else table.x
+    start, about_model = model_of.build(request.model, request.values, rows)
     with screen.stage("Designing", quiet=request.quiet or request.wish.goal is None):
-        loss, about_loss = discrepancy.build(request.wish, table.x, start)
+        loss, about_loss = discrepancy.build(request.wish, rows, start)
     notes = (*_about(table), *about_model, *about_loss)
     progress = False if request.quiet or _is_other(request) else None
     with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):

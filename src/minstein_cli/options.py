@@ -64,6 +64,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "--delimiter": {"metavar": "CHAR", "help": "What separates columns in a CSV file; by default found out."},
         "--decimal": {"metavar": "CHAR", "default": ".", "help": "The decimal point in a CSV file."},
         "--drop-missing": {"is_flag": True, "help": "Leave out rows with missing values."},
+        "--on-disk/--in-memory": {
+            "default": None,
+            "help": "Whether a Parquet or .npy file is read in blocks; by default where it is larger than a quarter of "
+            "the memory.",
+        },
     },
     "Model": {
         "--model/-m": {

@@ -33,10 +33,27 @@ class Request(NamedTuple):
     def files(self) -> list[Path]:
         return [path for path in (self.report, self.save) if path is not None]
 
+    def _check_on_disk(self) -> None:
+        """Refuse what needs every row in memory."""
+        asked = {
+            "--bootstrap": self.bootstrap,
+            "--report": self.report,
+            "--out": self.out,
+            "--drop-missing": self.reading.drop_missing,
+            "--processes": self.wanted.processes,
+        }
+        for option in [name for name, value in asked.items() if value]:
+            raise Problem(
+                f"{option} does not go with data that are read from disk in blocks. Leave it out, or let them be read "
+                "as a whole: --in-memory."
+            )
+
     def check(self) -> None:
         """Refuse what can be refused without JAX."""
         data.check_source(self.source)
         self.wanted.check(source=self.source, bootstrap=self.bootstrap)
+        if data.stays_on_disk(self.source, self.reading):
+            self._check_on_disk()
         model_of.check(self.model, self.values)
         discrepancy.check(self.wish, self.model)
         inside = [] if self.out is None else [self.out / "summary.txt"]

@@ -7,6 +7,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from minstein_cli import data
 from minstein_cli.data import Reading, read
 from minstein_cli.problem import Problem
 
@@ -135,3 +136,19 @@ def test_arrays_that_are_refused(tmp_path):
         np.save(path, array, allow_pickle=True)
         with pytest.raises(Problem, match=message):
             read(str(path), Reading())
+
+
+def test_a_large_file_stays_on_disk_unless_told_otherwise(tmp_path, monkeypatch):
+    np.save(tmp_path / "x.npy", X)
+    parquet.write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "x.parquet")
+    (tmp_path / "x.csv").write_text(table(","))
+    stays = lambda name, told=None: data.stays_on_disk(str(tmp_path / name), Reading(on_disk=told))
+    assert [stays(name) for name in ("x.npy", "x.parquet", "x.csv")] == [False, False, False]
+    assert stays("x.npy", True)
+    monkeypatch.setattr(data, "_memory", lambda: 200.0)
+    assert [stays(name) for name in ("x.npy", "x.parquet", "x.csv")] == [True, True, False]
+    assert not stays("x.npy", False)
+    with pytest.raises(Problem, match="cannot be read in blocks"):
+        stays("x.csv", True)
+    assert data.places(str(tmp_path / "x.parquet"), ("b",)) == ([1], ("b",))
+    assert data.places(str(tmp_path / "x.npy"), ("2,x1",)) == ([1, 0], ("x2", "x1"))

@@ -498,3 +498,17 @@ def test_the_robust_discrepancy_is_efficient_at_the_normal_distribution():
     x = stats.norm.ppf((np.arange(n) + 0.5) / n)[:, None]
     fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x, robust_discrepancy(x))
     assert abs(1 / (n * fit.bse["loc"] ** 2) - 0.955) < 0.015
+
+
+@pytest.mark.slow
+def test_rows_on_disk(minstein):
+    """The estimates of rows in memory; what needs every row there is refused before JAX is loaded."""
+    np.save("x.npy", np.random.default_rng(0).normal(1.0, 2.0, (300, 2)))
+    fit = ("fit", "x.npy", "-m", "gaussian", "--fix", "scale=2", "-d", "sm", "-c", "2", "--json")
+    found, expected = (json.loads(minstein(*fit, how).stdout) for how in ("--on-disk", "--in-memory"))
+    assert found["columns"] == ["x2"]
+    for part in ("estimate", "std_error"):
+        assert found["parameters"]["loc"][part] == pytest.approx(expected["parameters"]["loc"][part], rel=1e-9)
+    refused = minstein(*fit, "--on-disk", "--bootstrap", 10)
+    assert refused.exit_code == 2
+    assert "--bootstrap does not go with data that are read from disk in blocks" in refused.stderr

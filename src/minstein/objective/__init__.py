@@ -5,11 +5,12 @@ The vector is η = params.to_real(model), where every constraint holds by itself
 
 import jax.numpy as jnp
 
+from .. import errors
 from .._types import LogDensity, Scalar
 from ..contrastive import CD
 from ..discrepancies import DKSD
 from ..discrepancy import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise
-from ..sample import Sample
+from ..sample import AnySample, Table
 from ._objective import AbstractObjective as AbstractObjective
 from ._objective import Jet as Jet
 from ._objective import Second as Second
@@ -18,12 +19,16 @@ from .chains import chain_objective
 from .pairs import PairObjective as PairObjective
 from .pairs import PlainObjective as PlainObjective
 from .points import PointObjective as PointObjective
+from .table import TableObjective as TableObjective
+from .table import TablePairs as TablePairs
 
 
 def objective(
-    discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample, *, natural: bool = False, keep: bool = False
+    discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample, *, natural: bool = False, keep: bool = False
 ) -> AbstractObjective:
     """The loss in η, or in θ if `natural`; `keep` stores what is θ-free, for many evaluations."""
+    if isinstance(sample, Table):
+        return _on_disk(discrepancy, model, sample, natural)
     match discrepancy:
         case DKSD() if discrepancy.terms() is None:
             return PlainObjective(model, sample, natural, discrepancy, _diagonal(discrepancy, sample))
@@ -38,5 +43,15 @@ def objective(
             raise TypeError(f"There is no way to minimise {type(discrepancy).__name__}.")
 
 
-def _diagonal(discrepancy: AbstractPairwise, sample: Sample) -> Scalar:
+def _on_disk(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Table, natural: bool) -> AbstractObjective:
+    match discrepancy:
+        case DKSD():
+            return TablePairs(model, sample, natural, discrepancy, _diagonal(discrepancy, sample))
+        case AbstractPointwise():
+            return TableObjective(model, sample, natural, discrepancy)
+        case _:
+            raise errors.needs_memory(type(discrepancy).__name__)
+
+
+def _diagonal(discrepancy: AbstractPairwise, sample: AnySample) -> Scalar:
     return jnp.asarray(0 if discrepancy.unbiased else 1, sample.x.dtype)

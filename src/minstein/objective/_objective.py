@@ -33,6 +33,7 @@ class Second(NamedTuple):
 
     `projections` holds what each observation contributes to the gradient, in the sense that the gradient varies from
     sample to sample as their mean does: ∂F for a mean of F, twice the Hájek projection of ∂k⁰ for a mean over pairs.
+    For rows on disk it is a matrix with the same second moment, as large as the Hessian.
     """
 
     hessian: Float[Array, "p p"]
@@ -44,7 +45,7 @@ class AbstractObjective(eqx.Module):
     """The loss of a model on a sample, as a function of a vector."""
 
     model: eqx.AbstractVar[Any]
-    sample: eqx.AbstractVar[Sample]
+    sample: eqx.AbstractVar[Any]
     natural: eqx.AbstractVar[bool]
     discrepancy: eqx.AbstractVar[AbstractDiscrepancy]
 

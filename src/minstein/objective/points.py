@@ -41,16 +41,22 @@ class PointObjective(AbstractObjective):
             rows = self.sample.zero_padding_of_columns(jax.jacfwd(contributions)(vector).T)
             return self._mean(rows), rows
 
-        entries = (
-            vector.size * jax.eval_shape(lambda v: self.discrepancy.residuals(self.at(v), self.sample), vector).size
-        )
-        if vector.size * entries <= _ENTRIES:
-            hessian, rows = jax.jacfwd(gradient, has_aux=True)(vector)
-            return Second(hessian, self._mean(rows), rows)
+        if vector.size**2 * self._entries(vector) > _ENTRIES:
+            return self.second_by_columns(vector)
+        hessian, rows = jax.jacfwd(gradient, has_aux=True)(vector)
+        return Second(hessian, self._mean(rows), rows)
+
+    def second_by_columns(self, vector: Theta) -> Second:
+        """The same, in reverse mode: it takes longer to compile, and less time and memory for much data."""
         push = lambda e: jax.jvp(jax.grad(self), (vector,), (e,))[1]
-        hessian = by_batches(push, jnp.eye(vector.size, dtype=vector.dtype), entries // vector.size)
+        hessian = by_batches(push, jnp.eye(vector.size, dtype=vector.dtype), self._entries(vector))
+        contributions = lambda vector: self.discrepancy.contributions(self.at(vector), self.sample)
         rows = self.sample.zero_padding_of_columns(tangents(contributions, vector))
         return Second(hessian, self._mean(rows), rows)
+
+    def _entries(self, vector: Theta) -> int:
+        """Those of one derivative of the residuals."""
+        return jax.eval_shape(lambda v: self.discrepancy.residuals(self.at(v), self.sample), vector).size
 
     def _mean(self, rows: Float[Array, "p N"]) -> Float[Array, " p"]:
         return jnp.sum(rows, axis=1) / self.sample.size

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import no_fourier, no_lines, spread_backend
+from ..disk import OnDisk
+from ..errors import disk_backend, no_fourier, no_lines, spread_backend, too_many_pairs
 from ..kernels import Span, Term
 from ..sample import SORTED, Sample
 from ..sharded import Sharded
@@ -35,6 +36,9 @@ Backend = str | Waves | Parts | Nystrom
 _WORTH = 200
 """Pairs that take as long as one frequency."""
 
+_SECONDS = 1e-8
+"""What a pair takes by tiles, roughly."""
+
 
 def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], wish: Backend | None) -> Backend | None:
     """The backend as wished, with what it must know of the data; None where it is chosen by their size alone.
@@ -44,6 +48,8 @@ def prepared(terms: tuple[Term | Span, ...], x: Any, order: Callable[[], int], w
     n, d = x.shape
     if isinstance(x, Sharded):
         return _spread(wish)
+    if isinstance(x, OnDisk):
+        return _by_blocks(terms, n, wish)
     if isinstance(wish, Waves | Parts | Nystrom):
         return wish
     if wish == "fourier":
@@ -61,6 +67,20 @@ def _spread(wish: Backend | None) -> str:
     """Rows that are spread over devices meet in a ring of tiles."""
     if wish not in (None, "tiles"):
         raise spread_backend(name(wish))
+    return "tiles"
+
+
+_HOURS = 50
+"""Beyond so many hours for one evaluation, pairs are not begun with."""
+
+
+def _by_blocks(terms: tuple[Term | Span, ...], n: int, wish: Backend | None) -> str:
+    """Rows on disk meet as tiles, if there is an end to it."""
+    if wish not in (None, "tiles"):
+        raise disk_backend(name(wish))
+    hours = n**2 * _SECONDS / 3600
+    if _radial(terms) and hours > _HOURS:
+        raise too_many_pairs(n, hours)
     return "tiles"
 
 

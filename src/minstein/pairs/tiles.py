@@ -28,16 +28,26 @@ def apply(
 
 
 def apply_still(
-    form: AbstractFactored, kernel: AbstractRadial, phis: Features, n: Array | Blocks, once: bool, product: Callable
+    form: AbstractFactored,
+    kernel: AbstractRadial,
+    phis: Features,
+    n: Array | Blocks,
+    once: bool,
+    product: Callable,
+    at: AbstractFactored | None = None,
 ) -> Features:
-    """G applied to a batch (t₀, m), (t₁, 0), …, (t_p, 0): the columns of all go into one product for each weight."""
+    """G applied to a batch (t₀, m), (t₁, 0), …, (t_p, 0): the columns of all go into one product for each weight.
+
+    `at` is the form at the points where the fields are wanted, if they are others than where the features are.
+    """
+    at = form if at is None else at
     first = jax.tree.map(lambda part: part[0], phis)
     sources, still = form.sources(first), jax.vmap(form.still_sources)(phis.t[1:])
     widths = [source.shape[1] for source in sources]
     wide = [jnp.concatenate([a, _side_by_side(b)], 1) for a, b in zip(sources[:2], still, strict=True)]
     sums = product(form, kernel, (*wide, *sources[2:]), n, once)
-    own = form.gathered(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
-    rest = jax.vmap(form.still_gathered)(*(_one_by_one(sums[q][:, widths[q] :], still[q].shape) for q in (0, 1)))
+    own = at.gathered(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
+    rest = jax.vmap(at.still_gathered)(*(_one_by_one(sums[q][:, widths[q] :], still[q].shape) for q in (0, 1)))
     return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), own, rest)
 
 
@@ -46,8 +56,8 @@ def _side_by_side(batch: Float[Array, "p n c"]) -> Float[Array, "n pc"]:
 
 
 def _one_by_one(columns: Float[Array, "n pc"], shape: tuple[int, ...]) -> Float[Array, "p n c"]:
-    p, n, c = shape
-    return jnp.moveaxis(columns.reshape(n, p, c), 1, 0)
+    p, _, c = shape
+    return jnp.moveaxis(columns.reshape(len(columns), p, c), 1, 0)
 
 
 def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
@@ -105,8 +115,8 @@ def _over_tiles(form: AbstractForm, n: Array, body: Callable, start: Tree) -> Tr
 def profile_on(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int) -> Tile:
     """The kernel's profile on a block of pairs, with zeros for a point and itself."""
     u = square_distances(at_i["z"], at_j["z"])
-    index = jnp.arange(u.shape[0])
-    apart = index[:, None] + offset != index[None, :]
+    i, j = (jnp.arange(rows) for rows in u.shape)
+    apart = i[:, None] + offset != j[None, :]
     k, k1, k2 = (jnp.where(apart, part, 0) for part in kernel.profile(u))
     return Tile(k, 2 * k1, 4 * k2, u)
 

@@ -7,6 +7,7 @@ from .closed_form import ClosedForm as ClosedForm
 from .direct_search import DirectSearch as DirectSearch
 from .gauss_newton import GaussNewton as GaussNewton
 from .lbfgs import LBFGS as LBFGS
+from .quasi_newton import QuasiNewton as QuasiNewton
 from .stochastic import SGD as SGD
 from .stochastic import AbstractStochastic as AbstractStochastic
 from .stochastic import RiemannianSGD as RiemannianSGD

@@ -159,5 +159,5 @@ def _advance(solver: AbstractIterative, objective: AbstractObjective, states: St
 
 def ran_away(objective: AbstractObjective, origin: Theta, eta: Theta, reach: Array) -> Array:
     """Whether a search has left the range in which parameters are numbers one could report."""
-    size = 1e8 * (1 + jnp.abs(origin) + jnp.max(jnp.abs(objective.sample.x)))
+    size = 1e8 * (1 + jnp.abs(origin) + objective.sample.largest)
     return jnp.any(jnp.abs(eta - origin) > jnp.minimum(reach, size))

@@ -16,6 +16,5 @@ def spread(objective: AbstractObjective, eta: Theta, jet: Jet) -> Theta:
     sample = objective.sample
     D = jnp.diagonal(jet.metric)
     unit = jnp.sqrt(sample.size * jet.noise / jnp.where(D > 0, D, 1))
-    deviation = jnp.sqrt(jnp.sum(sample.zero_padding((sample.x - sample.centre) ** 2)) / sample.size)
-    plain = jnp.where(jnp.isfinite(jnp.asarray(reach(objective.model))), 1, deviation)
+    plain = jnp.where(jnp.isfinite(jnp.asarray(reach(objective.model))), 1, sample.deviation)
     return jnp.where((D > 0) & jnp.isfinite(unit) & (unit > 0), unit, plain).astype(eta.dtype)

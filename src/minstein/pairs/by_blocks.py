@@ -1,0 +1,89 @@
+"""G applied to rows on disk: every block meets every block, two in memory at a time."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from .._types import Array
+from ..kernels import Span, Term
+from ..sample import Sample, Table
+from . import Fields, Products, between, products
+from .forms import Features
+
+
+class ByBlocks(NamedTuple):
+    """The pair sum of a batch of features at rows on disk. Terms of finite rank need one pass and no pairs.
+
+    Attributes:
+        terms: those of the kernel.
+        table: the rows.
+        batch: the features at a block, leading axis a; computed anew whenever the block is read.
+        still: whether all but the first have m = 0.
+    """
+
+    terms: tuple[Term | Span, ...]
+    table: Table
+    batch: Callable[[Sample], Features]
+    still: bool
+
+    def products(self) -> Products:
+        """⟨φ_a, G φ_b⟩; the blocks before each stand for those after it as well."""
+        sums = self._sums()
+
+        def one(at: Sample) -> Products:
+            phis = self.batch(at)
+            half, _ = products(phis, Fields(*[self._near(at, phis, at.numbers[0] // self.table.disk.block)] * 2))
+            here = between.fields(self._radial, at, at, phis, same=jnp.asarray(True), still=self.still)
+            far = between.received(self._spans, sums, at, phis, among=True)
+            off, on = products(phis, Fields(_added(here, far), between.own_fields(self.terms, at, phis)))
+            return Products(off + half + half.T, on)
+
+        return self.table.sum(one)
+
+    def fields(self, diagonal: Array) -> Callable[[Sample], Features]:
+        """G φ_a at a block, with `diagonal` times what comes from each point itself."""
+        sums = self._sums()
+
+        def at(block: Sample) -> Features:
+            phis = self.batch(block)
+            own = jax.tree.map(lambda part: diagonal * part, between.own_fields(self.terms, block, phis))
+            far = between.received(self._spans, sums, block, phis, among=True)
+            return _added(self._near(block, phis), far, own)
+
+        return at
+
+    def fields_elsewhere(self, at: Sample) -> Features:
+        """G φ_a at points that are none of the rows."""
+        phis = self.batch(at)
+        return _added(self._near(at, phis), between.received(self._spans, self._sums(), at, phis, among=False))
+
+    @property
+    def _spans(self) -> tuple[Span, ...]:
+        return tuple(term for term in self.terms if isinstance(term, Span))
+
+    @property
+    def _radial(self) -> tuple[Term, ...]:
+        return tuple(term for term in self.terms if isinstance(term, Term))
+
+    def _near(self, at: Sample, phis: Features, until: Array | None = None) -> Features:
+        """The fields of radial terms at some points, where the features are φ, from all blocks, or those before one."""
+        if not self._radial:
+            return jax.tree.map(jnp.zeros_like, phis)
+
+        def one(block: Sample) -> Features:
+            same = jnp.asarray(False) if at.first is None else at.first == block.first
+            return between.fields(self._radial, at, block, self.batch(block), same=same, still=self.still)
+
+        return self.table.sum(one, until)
+
+    def _sums(self) -> tuple[Float[Array, "q r"], ...]:
+        """What terms of finite rank need to know of all rows."""
+        spans = self._spans
+        return self.table.sum(lambda block: between.sent(spans, block, self.batch(block))) if spans else ()
+
+
+def _added(*fields: Features) -> Features:
+    return jax.tree.map(lambda *parts: sum(parts[1:], parts[0]), *fields)
