@@ -235,18 +235,18 @@ def row(name: str, setting: Setting, n: int, found: Study) -> dict[str, Any]:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Efficiencies by model, one panel for each n."""
-    sizes = sorted({int(r["n"]) for r in rows})
+    sizes, models = sorted({int(r["n"]) for r in rows}), list(dict.fromkeys(r["model"] for r in rows))
     figure, axes = plt.subplots(1, len(sizes), figsize=(5.2 * len(sizes), 4.4), sharey=True, squeeze=False)
     for ax, n in zip(axes[0], sizes, strict=True):
         here = [r for r in rows if int(r["n"]) == n]
         for method in METHODS:
-            points = [(float(r[method]), i) for i, r in enumerate(here) if r[method] != ""]
+            points = [(float(r[method]), models.index(r["model"])) for r in here if r[method] != ""]
             if points:
                 size = 14 if method == "MLE" else 7
                 ax.plot(
                     *zip(*points, strict=True), MARKERS[method], color=COLOURS[method], markersize=size, label=method
                 )
-        ax.set_yticks(range(len(here)), [r["model"] for r in here])
+        ax.set_yticks(range(len(models)), models)
         ax.set(xlim=(0, 1.15), title=f"n = {n}", xlabel="joint efficiency")
         ax.axvline(1, color="0.8", linewidth=1, zorder=0)
         ax.grid(axis="y", color="0.92")
