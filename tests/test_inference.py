@@ -270,6 +270,10 @@ class TestBootstrap:
             low, high = boot.conf_int()[name]
             assert low < fit.params[name] < high
 
+    def test_it_wants_the_rows_in_one_place(self, fit):
+        with pytest.raises(TypeError, match="The bootstrap is not computed on rows that are spread over devices"):
+            ms.bootstrap(fit, ms.shard(XT), jax.random.key(0), replications=2)
+
     def test_of_a_mean(self):
         """Score matching of a location: the bootstrap variance of a mean is s²/n."""
         x = RNG.gamma(2.0, size=50)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float, PRNGKeyArray
 
 from . import errors
 from ._types import Array
-from .discrepancy import AbstractDiscrepancy
+from .discrepancy import AbstractDiscrepancy, check_together
 from .discrete import MPF
 from .fit import fit as fit_again
 from .progress import bar
@@ -76,6 +76,7 @@ def bootstrap(
     True
     """
     x = read(x, space_of(fit.model))
+    check_together("The bootstrap", x)
     if x.shape != (fit.n, fit.d):
         raise errors.another_sample(x.shape, (fit.n, fit.d))
     if replications < 2:
