@@ -32,6 +32,7 @@ def words(text):
     return [float(f"{float(w):.3g}") if re.fullmatch(r"-?[\d.]+(e-?\d+)?", w) else w for w in text.split()]
 
 
+@pytest.mark.slow
 def test_the_page(minstein, files):
     found = list(commands())
     assert len(found) >= 8
