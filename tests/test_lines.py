@@ -195,7 +195,7 @@ def test_the_choice():
 
 def test_a_wrong_choice_is_refused():
     x = RNG.standard_normal((20, 2))
-    with pytest.raises(ValueError, match='backend must be one of "tiles", "stored", "lines", .*, or None'):
+    with pytest.raises(ValueError, match=r'backend must be one of "tiles", "stored", "lines", .*, or None'):
         ms.KSD(ms.kernels.IMQ(1.0), backend="fast")
     with pytest.raises(ValueError, match="the data have 2 coordinates"):
         ms.KSD(ms.kernels.IMQ(1.0), backend="lines")(ms.models.Gaussian([0.0, 0.0], 1.0), x)
