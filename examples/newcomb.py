@@ -28,7 +28,7 @@ def fits(x: np.ndarray) -> dict[str, ms.Fit]:
     return {
         "Score matching": ms.fit(gaussian, x, ms.SM()),
         "KSD": ms.fit(gaussian, x),
-        "Robust DKSD": ms.fit(gaussian, x, ms.default.robust_discrepancy(x[:, None])),
+        "Robust DKSD": ms.fit(gaussian, x, ms.default.robust_discrepancy(x)),
         "Student-t, KSD": ms.fit(student, x),
     }
 

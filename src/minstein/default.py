@@ -13,6 +13,7 @@ from .discrepancy import AbstractDiscrepancy
 from .discrete import MPF
 from .kernels import IMQ, Elliptical
 from .models._family import median_and_mad
+from .sample import read
 from .sharded import Data
 from .spaces import space_of
 
@@ -37,18 +38,19 @@ def standardised_ksd(x: Data, support: tuple[Any, Any] | None = None) -> DKSD:
     return DKSD(_standardised(x, s, 1.0), m, unbiased=False)
 
 
-def robust_discrepancy(x: Data, *, a: Any = 2.5, widening: float = 4.0) -> DKSD:
+def robust_discrepancy(x: Any, *, a: Any = 2.5, widening: float = 4.0) -> DKSD:
     """DKSD as a V-statistic that gives no weight to observations far from the median.
 
     The diffusion is exp(−r²/2a²) with r the distance from the median in units s of the scaled median absolute
     deviation, held there. In d dimensions a² grows as the 95 % quantile of χ² with d degrees of freedom.
 
     Args:
-        x: the sample, of shape (n, d).
+        x: the sample, of shape (n, d), or (n,) for one variable.
         a: smaller is more robust, larger more efficient; infinite for no weights at all.
         widening: the kernel's c in median distances. 4 makes estimates of location and scale together nearly efficient;
             take 1 where the scale is fitted alone, or a shape, whose estimates a wide kernel ruins.
     """
+    x = read(x)
     centre, s = median_and_mad(x)
     a_d = a * np.sqrt(chdtri(x.shape[1], 0.05) / chdtri(1, 0.05))
     return DKSD(_standardised(x, s, widening), redescending(a_d, centre, s), unbiased=False)
