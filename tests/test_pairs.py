@@ -279,6 +279,7 @@ class TestTransformations:
         expected = ms.value_and_grad(self.ksd, model, self.x)[1]
         np.testing.assert_allclose([*gradient.loc, gradient.scale], expected, rtol=1e-13)
 
+    @pytest.mark.slow
     def test_hessians_by_any_mode_agree(self):
         with jax.enable_x64(True):
             vector = jnp.array([0.1, -0.3, 1.2])
