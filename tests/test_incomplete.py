@@ -115,6 +115,9 @@ class TestNystrom:
         np.testing.assert_allclose(nystrom.theta, finite.theta, rtol=1e-7)
         np.testing.assert_allclose(nystrom.cov, finite.cov, rtol=1e-6)
         assert any("approximation on 10 of the observations" in note for note in nystrom.notes)
+        assert ms.influence(nystrom, x).shape == (60, 4)
+        with pytest.raises(TypeError, match="points that are not in the sample"):
+            ms.influence(nystrom, x, x[:2])
 
     def test_none(self):
         with pytest.raises(ValueError, match="1 or more, got 0"):

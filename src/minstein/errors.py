@@ -483,6 +483,14 @@ def no_landmarks(landmarks: Any) -> ValueError:
 
 
 @explained("large-data.md")
+def landmarks_elsewhere() -> TypeError:
+    return TypeError(
+        "The influence of points that are not in the sample is not computed for a Nyström approximation. That of every "
+        'observation is: ms.influence(fit, x); or fit some rows with backend="tiles".'
+    )
+
+
+@explained("large-data.md")
 def only_landmarks(landmarks: int) -> str:
     return (
         f"The kernel is the Nyström approximation on {landmarks} of the observations. The estimate and its standard "

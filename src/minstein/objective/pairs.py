@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from .. import _fields
+from .. import _fields, errors
 from .._types import Array, Scalar, Theta
 from ..discrepancies import DKSD
 from ..discrepancy import AbstractPairwise
@@ -17,6 +17,7 @@ from ..memory import tangents_at_once
 from ..operator import field_at, score, stein_kernel
 from ..pairs import Fields, Products, autodiff, between, inner, products
 from ..pairs.forms import Features
+from ..pairs.nystrom import Nystrom
 from ..pairs.stored import Stored, stored_products, stored_sum
 from ..sample import Sample, bucket
 from ._objective import AbstractObjective, Jet, Second
@@ -76,6 +77,8 @@ class PairObjective(AbstractObjective):
 
     def shares(self, vector, z):
         """φ at z meets G φ of the sample: the points z are targets, and as sources they count nothing."""
+        if isinstance(self.discrepancy, DKSD) and isinstance(self.discrepancy.backend, Nystrom):
+            raise errors.landmarks_elsewhere()
         if isinstance(self.discrepancy, DKSD) and self.discrepancy.visits_pairs(self.sample):
             return self._shares_between(self.discrepancy, vector, z)
         extended, of_sample, places = self.sample.with_points(z)
