@@ -21,14 +21,19 @@ def check_positive(owner: str, name: str, value: Any, *, advice: str = " Try ker
         raise ValueError(f"{owner}: {name} must be a positive number, got {got}.{advice}")
 
 
-def _power(inverse: Array, p: float) -> Array:
-    """inverse^p for p > 0; half-integers by products and one square root, many times cheaper than a power.
+def _powers(v: Array, p: float) -> tuple[Array, Array]:
+    """v^(−p) for p > 0, and 1/v; half-integers by products and one square root, many times cheaper than a power.
 
-    The square root of a reciprocal, because XLA's reciprocal square root in 64 bits costs more than both.
+    The square root of a reciprocal, because XLA's reciprocal square root in 64 bits costs more than both; and 1/v as
+    its square, because then no array of reciprocals takes room in a core's cache.
     """
-    if float(2 * p).is_integer() and p <= 4:
-        return math.prod([inverse] * int(p), start=jnp.sqrt(inverse) if p % 1 else jnp.ones_like(inverse))
-    return jnp.exp(p * jnp.log(inverse))
+    inverse = 1 / v
+    if not float(2 * p).is_integer() or p > 4:
+        return jnp.exp(p * jnp.log(inverse)), inverse
+    if p % 1 == 0:
+        return math.prod([inverse] * (int(p) - 1), start=inverse), inverse
+    root = jnp.sqrt(inverse)
+    return math.prod([root] * int(2 * p - 1), start=root), root**2
 
 
 class Gaussian(AbstractRadial):
@@ -75,8 +80,7 @@ class IMQ(AbstractRadial):
             )
 
     def profile(self, u):
-        inverse = 1 / (self.c**2 + u)
-        k = _power(inverse, -self.beta)
+        k, inverse = _powers(self.c**2 + u, -self.beta)
         k1 = self.beta * k * inverse
         return k, k1, (self.beta - 1) * k1 * inverse
 
@@ -135,6 +139,5 @@ class RationalQuadratic(AbstractRadial):
 
     def profile(self, u):
         slope = 0.5 / self.lengthscale**2
-        inverse = 1 / (1 + slope * u / self.alpha)
-        k = _power(inverse, self.alpha)
+        k, inverse = _powers(1 + slope * u / self.alpha, self.alpha)
         return k, -slope * k * inverse, slope**2 * (1 + 1 / self.alpha) * k * inverse**2

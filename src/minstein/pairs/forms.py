@@ -48,9 +48,25 @@ _DIFFERENCES = 8
 """Up to this dimension distances come from differences, exact for any spread of the data, at little cost."""
 
 
-def square_distances(a: Float[Array, "a e"], b: Float[Array, "b e"]) -> Float[Array, "a b"]:
-    if a.shape[1] <= _DIFFERENCES:
-        return reduce(jnp.add, ((a[:, k, None] - b[None, :, k]) ** 2 for k in range(a.shape[1])))
+Rows = Float[Array, "_ _"] | tuple[Float[Array, " _"], ...]
+"""Points, or their coordinates one by one."""
+
+
+def by_coordinates(points: dict[str, Float[Array, "_ _"]]) -> dict[str, Rows]:
+    """Points of few coordinates as vectors of these, for differences are fastest of what lies together in memory."""
+    return {name: tuple(rows.T) if rows.shape[1] <= _DIFFERENCES else rows for name, rows in points.items()}
+
+
+def _square_differences(a: Rows, b: Rows) -> list[Float[Array, "a b"]]:
+    """(aᵢ − bⱼ)² for each coordinate."""
+    a, b = (rows if isinstance(rows, tuple) else tuple(rows.T) for rows in (a, b))
+    return [(p[:, None] - q[None, :]) ** 2 for p, q in zip(a, b, strict=True)]
+
+
+def square_distances(a: Rows, b: Rows) -> Float[Array, "a b"]:
+    """‖aᵢ − bⱼ‖²."""
+    if isinstance(a, tuple) or isinstance(b, tuple) or a.shape[1] <= _DIFFERENCES:
+        return reduce(jnp.add, _square_differences(a, b))
     squares = jnp.sum(a**2, 1)[:, None] + jnp.sum(b**2, 1) - 2 * a @ b.T
     return jnp.maximum(squares, 0)
 
@@ -156,10 +172,9 @@ class Columns(AbstractFactored):
         return {"z": self.z, "y": self.y}
 
     def weights(self, tile, at_i, at_j):
-        y, yj = at_i["y"], at_j["y"]
-        if y.shape[1] > _DIFFERENCES:
+        if self.y.shape[1] > _DIFFERENCES:
             return tile.k, tile.c1, tile.c2
-        return tile.k, tile.c1, *(tile.c2 * (y[:, r, None] - yj[None, :, r]) ** 2 for r in range(y.shape[1]))
+        return tile.k, tile.c1, *(tile.c2 * square for square in _square_differences(at_i["y"], at_j["y"]))
 
     def sources(self, phi):
         y, t, h = self.y, phi.t, phi.m

@@ -15,7 +15,6 @@ from jax.sharding import PartitionSpec as Spec
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
-from ..padding import TILE
 from ..sharded import AXIS, Blocks
 from . import tiles
 from .forms import AbstractFactored, AbstractForm, Features, Full
@@ -110,7 +109,7 @@ def _met(
 ) -> tuple[Tree, Tree]:
     """Own rows and visitors, tile by tile: what is due to each side is added, unless `due` is None."""
     rows = jax.tree.leaves(mine)[0].shape[0]
-    b = rows if rows <= tiles.ROWS else TILE
+    b = rows if rows <= tiles.ROWS else tiles.SIDE
     across = jnp.maximum((m + b - 1) // b, 1)
 
     def body(q: Array, sums: tuple) -> tuple:
@@ -124,4 +123,4 @@ def _met(
 
 def _tile(kernel: AbstractRadial, at_i: Tree, at_j: Tree) -> tiles.Tile:
     """The kernel's profile on a block of pairs of different points."""
-    return tiles.profile_on(kernel, at_i, at_j, at_i["z"].shape[0])
+    return tiles.profile_on(kernel, at_i, at_j)

@@ -10,9 +10,11 @@ from jaxtyping import Float
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
-from ..sample import TILE
 from ..sharded import Blocks
-from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, square_distances
+from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, by_coordinates, square_distances
+
+SIDE = 128
+"""Rows of a tile, a divisor of those of every larger sample: so few that a tile's arrays stay in a core's cache."""
 
 ROWS, ROWS_ONCE = 512, 2048
 """Up to so many rows the pairs are one tile without a loop, compiled in a third of the time; to the first as fast."""
@@ -63,14 +65,17 @@ def _one_by_one(columns: Float[Array, "n pc"], shape: tuple[int, ...]) -> Float[
 def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
     """G φ for a form that wants targets and sources of each tile together."""
 
-    def body(i: Array, j: Array, psi: Features, b: int) -> Features:
-        at_i, at_j = rows_of(form.points, i, b), rows_of(form.points, j, b)
-        tile = profile_on(kernel, at_i, at_j, i - j)
-        psi = add_rows(psi, i, form.fields(tile, at_i, at_j, rows_of(phi, j, b)))
-        other = form.fields(tile.T, at_j, at_i, rows_of(phi, i, b))
-        return add_rows(psi, j, jax.tree.map(lambda part: jnp.where(i == j, 0, part), other))
+    def within(i: Array, psi: Features, b: int) -> Features:
+        at = rows_of(form.points, i, b)
+        return add_rows(psi, i, form.fields(profile_on(kernel, at, at, 0), at, at, rows_of(phi, i, b)))
 
-    return _over_tiles(form, n, body, jax.tree.map(jnp.zeros_like, phi))
+    def between(i: Array, j: Array, psi: Features, b: int) -> Features:
+        at_i, at_j = rows_of(form.points, i, b), rows_of(form.points, j, b)
+        tile = profile_on(kernel, at_i, at_j)
+        psi = add_rows(psi, i, form.fields(tile, at_i, at_j, rows_of(phi, j, b)))
+        return add_rows(psi, j, form.fields(tile.T, at_j, at_i, rows_of(phi, i, b)))
+
+    return _over_tiles(form, n, within, between, jax.tree.map(jnp.zeros_like, phi))
 
 
 def products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array, once: bool) -> tuple:
@@ -88,36 +93,46 @@ def _products_by_tiles(form: AbstractFactored, kernel: AbstractRadial, sources: 
     Sources are kept by rows and by columns, because XLA is slow at products with a transposed matrix: the tile (i, j)
     adds W S_j to the rows i of one sum, and S_iᵀ W to the columns j of the other.
     """
+    points = by_coordinates(form.points)
     columns = tuple(source.T for source in sources)
 
-    def body(i: Array, j: Array, sums: tuple, b: int) -> tuple:
-        at_i, at_j = rows_of(form.points, i, b), rows_of(form.points, j, b)
-        weights = form.weights(profile_on(kernel, at_i, at_j, i - j), at_i, at_j)
-        to_i = tuple(w @ source for w, source in zip(weights, rows_of(sources, j, b), strict=True))
-        to_j = lambda: tuple(source @ w for w, source in zip(weights, rows_of(columns, i, b, axis=1), strict=True))
-        nothing = lambda: tuple(jnp.zeros((column.shape[0], b), column.dtype) for column in columns)
-        return add_rows(sums[0], i, to_i), add_rows(sums[1], j, lax.cond(i == j, nothing, to_j), axis=1)
+    def within(i: Array, sums: tuple, b: int) -> tuple:
+        at = rows_of(points, i, b)
+        weights = form.weights(profile_on(kernel, at, at, 0), at, at)
+        to_i = tuple(w @ source for w, source in zip(weights, rows_of(sources, i, b), strict=True))
+        return add_rows(sums[0], i, to_i), sums[1]
 
-    by_rows, by_columns = _over_tiles(form, n, body, jax.tree.map(jnp.zeros_like, (sources, columns)))
+    def between(i: Array, j: Array, sums: tuple, b: int) -> tuple:
+        at_i, at_j = rows_of(points, i, b), rows_of(points, j, b)
+        weights = form.weights(profile_on(kernel, at_i, at_j), at_i, at_j)
+        to_i = tuple(w @ source for w, source in zip(weights, rows_of(sources, j, b), strict=True))
+        to_j = tuple(source @ w for w, source in zip(weights, rows_of(columns, i, b, axis=1), strict=True))
+        return add_rows(sums[0], i, to_i), add_rows(sums[1], j, to_j, axis=1)
+
+    by_rows, by_columns = _over_tiles(form, n, within, between, jax.tree.map(jnp.zeros_like, (sources, columns)))
     return tuple(a + b.T for a, b in zip(by_rows, by_columns, strict=True))
 
 
-def _over_tiles(form: AbstractForm, n: Array, body: Callable, start: Tree) -> Tree:
-    """body(i, j, sums, b) for the first rows i ≥ j of every b×b tile that holds any of the first n points."""
+def _over_tiles(form: AbstractForm, n: Array, within: Callable, between: Callable, start: Tree) -> Tree:
+    """within(i, sums, b) and between(i, j, sums, b), i > j, for the first rows of each b×b tile of the n points."""
     rows = form.points["z"].shape[0]
-    b = min(TILE, rows)
-    first, second = (jnp.asarray(index) * b for index in np.tril_indices(rows // b))
+    b = min(SIDE, rows)
     blocks = (n + b - 1) // b
-    step = lambda q, sums: body(first[q], second[q], sums, b)
-    return lax.fori_loop(0, blocks * (blocks + 1) // 2, step, start)
+    sums = lax.fori_loop(0, blocks, lambda q, sums: within(q * b, sums, b), start)
+    if rows == b:
+        return sums
+    first, second = (jnp.asarray(index) * b for index in np.tril_indices(rows // b, -1))
+    return lax.fori_loop(0, blocks * (blocks - 1) // 2, lambda q, sums: between(first[q], second[q], sums, b), sums)
 
 
-def profile_on(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int) -> Tile:
-    """The kernel's profile on a block of pairs, with zeros for a point and itself."""
+def profile_on(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int | None = None) -> Tile:
+    """The kernel's profile on a block of pairs, with zeros for a point and itself if i + offset = j are the same."""
     u = square_distances(at_i["z"], at_j["z"])
-    i, j = (jnp.arange(rows) for rows in u.shape)
-    apart = i[:, None] + offset != j[None, :]
-    k, k1, k2 = (jnp.where(apart, part, 0) for part in kernel.profile(u))
+    k, k1, k2 = kernel.profile(u)
+    if offset is not None:
+        i, j = (jnp.arange(rows) for rows in u.shape)
+        apart = i[:, None] + offset != j[None, :]
+        k, k1, k2 = (jnp.where(apart, part, 0) for part in (k, k1, k2))
     return Tile(k, 2 * k1, 4 * k2, u)
 
 
