@@ -32,7 +32,8 @@ MARKERS = {"MLE": "|", "SM": "^", "KSD": "s", "designed": "o"}
 class Setting(NamedTuple):
     """A model where a fit begins, its truth, a sampler, and nodes with log-weights by which log Z is computed.
 
-    `log_p` gives log p at the nodes, up to a constant, for models of which a marginal is enough.
+    `log_p` gives log p at the nodes, up to a constant, for models of which a marginal is enough; `rough` says that the
+    loss of score matching has cusps, so that it is left out.
     """
 
     start: Any
@@ -42,6 +43,7 @@ class Setting(NamedTuple):
     log_weights: np.ndarray
     support: tuple[float, float] | None = None
     log_p: Callable | None = None
+    rough: bool = False
 
     def at(self, eta: Any) -> Any:
         return ms.params.from_real(self.start, eta)
@@ -159,7 +161,7 @@ def settings() -> dict[str, Setting]:
         "Student-t, ν = 5": Setting(t5, two, t5.sample, *_line()),
         "Student-t, ν free": Setting(free, np.array([0.0, 1.0, 4.0]), free.sample, *_line()),
         "Gumbel": Setting(gumbel, two, draw_gumbel, *_line(6.0)),
-        "symmetric Bessel, s = 2": Setting(bessel, two, bessel.sample, *_line(5.0, 200)),
+        "symmetric Bessel, s = 2": Setting(bessel, two, bessel.sample, *_line(5.0, 200), rough=True),
         "quartic": Setting(quartic, np.array([0.5, 1.5]), draw_quartic, *_line(3.0)),
         "gamma": Setting(gamma, np.array([1.0, 2.0]), draw_gamma, *_half_line(), (0.0, np.inf)),
         "mixture means": Setting(mixture, means, draw_mixture, *_line(4.0)),
@@ -269,7 +271,8 @@ def main(
         for name, setting in settings().items():
             if only not in (None, name):
                 continue
-            methods = METHODS if n <= 300 else ("MLE", "designed")
+            tried = METHODS if n <= 300 else ("MLE", "designed")
+            methods = tuple(m for m in tried if not (m == "SM" and setting.rough))
             rows.append(row(name, setting, n, study(setting, n, replications, methods=methods)))
             print(rows[-1], flush=True)
             with open(out / "designed.csv", "w", newline="", encoding="utf-8") as file:
