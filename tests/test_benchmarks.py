@@ -1,9 +1,12 @@
 """The benchmarks' own decisions, on rows made up here, and their reference against finite differences."""
 
+import importlib
+
 import numpy as np
 import pytest
 
 from benchmarks import blocked, check
+from benchmarks.cases import CASES
 from benchmarks.closed_form import standard_normal
 from benchmarks.errors import difference
 from benchmarks.markdown import curves, gates
@@ -11,6 +14,12 @@ from benchmarks.peers.numpy_whole import ksd
 from benchmarks.publish import replaced
 from benchmarks.rows import Point, Row, at_least, at_most
 from benchmarks.timing import Timing
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_case_can_be_run(case):
+    assert callable(importlib.import_module(f"benchmarks.cases.{case.module}").rows)
+
 
 COMMITTED = [
     ("numpy", Row("minstein", ratio=at_most(1.0, 1.2))),

@@ -44,10 +44,11 @@ def test_a_design_is_as_efficient_as_maximum_likelihood(name):
     assert np.all((0.92 - slack < coverage) & (coverage < 0.97 + slack))
 
 
-def test_small_samples_are_no_worse_than_the_pilot():
-    """The quartic family, n = 60, where designs without checks run away."""
+@pytest.mark.parametrize("name", ["quartic", "mixture means"])
+def test_small_samples_are_no_worse_than_the_pilot(name):
+    """n = 60: the quartic family, where designs without checks run away, and the model that gains least."""
     designed = example("designed")
-    setting = designed.settings()["quartic"]
+    setting = designed.settings()[name]
     found = designed.study(setting, 60, 200, methods=("KSD", "designed"))
     ratio, error = designed.jackknife(setting, 60, found.eta["designed"], found.eta["KSD"])
     assert ratio > 1 - 3 * error

@@ -9,10 +9,10 @@ import numpy as np
 import minstein as ms
 
 from ..problems import DF
+from ..processes import peaks
 from ..rows import Row, at_most
 from ..samples import heavy_tailed
 from ..timing import timing, timings
-from .memory import peaks
 
 LARGE, N, D = 32000, 4000, 5
 SAMPLE, REPLICATIONS = 300, 1000

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial, Span, Term
+from ..padding import TILE
 from ..sample import Sample
 from . import on_diagonal, tiles
 from .forms import AbstractFactored, AbstractForm, Features, Full
@@ -152,4 +153,4 @@ def _met(meet: Callable, targets: Tree, sources: Tree, n: Array) -> Tree:
 
 
 def _tile(rows: int) -> int:
-    return rows if rows <= tiles.ROWS else tiles.SIDE
+    return rows if rows <= tiles.ROWS else TILE

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as Spec
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
+from ..padding import TILE
 from ..sharded import AXIS, Blocks
 from . import tiles
 from .forms import AbstractFactored, AbstractForm, Features, Full
@@ -56,7 +57,7 @@ def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, co
 
     def meet(at_i: tuple, at_j: tuple) -> tuple:
         (points_i, sources_i), (points_j, sources_j) = at_i, at_j
-        weights = form.weights(_tile(kernel, points_i, points_j), points_i, points_j)
+        weights = form.weights(tiles.profile_on(kernel, points_i, points_j), points_i, points_j)
         to_i = tuple(w @ source for w, source in zip(weights, sources_j, strict=True))
         return to_i, tuple(source.T @ w for w, source in zip(weights, sources_i, strict=True))
 
@@ -71,7 +72,7 @@ def _fields(form: Full, kernel: AbstractRadial, phi: Features, counts: Array, on
 
     def meet(at_i: tuple, at_j: tuple) -> tuple:
         (points_i, phi_i), (points_j, phi_j) = at_i, at_j
-        tile = _tile(kernel, points_i, points_j)
+        tile = tiles.profile_on(kernel, points_i, points_j)
         return form.fields(tile, points_i, points_j, phi_j), form.fields(tile.T, points_j, points_i, phi_i)
 
     own = tiles.fields(form, kernel, phi, counts[lax.axis_index(AXIS)])
@@ -109,7 +110,7 @@ def _met(
 ) -> tuple[Tree, Tree]:
     """Own rows and visitors, tile by tile: what is due to each side is added, unless `due` is None."""
     rows = jax.tree.leaves(mine)[0].shape[0]
-    b = rows if rows <= tiles.ROWS else tiles.SIDE
+    b = rows if rows <= tiles.ROWS else TILE
     across = jnp.maximum((m + b - 1) // b, 1)
 
     def body(q: Array, sums: tuple) -> tuple:
@@ -119,8 +120,3 @@ def _met(
         return own, None if due is None else tiles.add_rows(sums[1], j, to_j, axis=axis)
 
     return lax.fori_loop(0, (n + b - 1) // b * ((m + b - 1) // b), body, (own, due))
-
-
-def _tile(kernel: AbstractRadial, at_i: Tree, at_j: Tree) -> tiles.Tile:
-    """The kernel's profile on a block of pairs of different points."""
-    return tiles.profile_on(kernel, at_i, at_j)
