@@ -10,15 +10,11 @@ from jaxtyping import Float
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
-from ..padding import TILE
 from ..sharded import Blocks
 from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, by_coordinates, square_distances
 
-NARROW = 128
-"""Rows of a tile of points with up to three coordinates: so few that its arrays stay in a core's cache.
-
-With more coordinates the time goes into matrix products, which want larger tiles.
-"""
+SIDE = 128
+"""Rows of a tile, a divisor of those of every larger sample: so few that a tile's arrays stay in a core's cache."""
 
 ROWS, ROWS_ONCE = 512, 2048
 """Up to so many rows the pairs are one tile without a loop, compiled in a third of the time; to the first as fast."""
@@ -119,8 +115,8 @@ def _products_by_tiles(form: AbstractFactored, kernel: AbstractRadial, sources: 
 
 def _over_tiles(form: AbstractForm, n: Array, within: Callable, between: Callable, start: Tree) -> Tree:
     """within(i, sums, b) and between(i, j, sums, b), i > j, for the first rows of each b×b tile of the n points."""
-    rows, coordinates = form.points["z"].shape
-    b = min(NARROW if coordinates <= 3 else TILE, rows)
+    rows = form.points["z"].shape[0]
+    b = min(SIDE, rows)
     blocks = (n + b - 1) // b
     sums = lax.fori_loop(0, blocks, lambda q, sums: within(q * b, sums, b), start)
     if rows == b:
