@@ -62,11 +62,11 @@ def test_loss(fit):
         ms.plot.loss(fit, X, ())
 
 
-def test_matplotlib_is_imported_only_when_used():
+def test_matplotlib_and_scipy_stats_are_imported_only_when_used():
     import subprocess
     import sys
 
-    code = "import sys, minstein; sys.exit('matplotlib' in sys.modules)"
+    code = "import sys, minstein; sys.exit('matplotlib' in sys.modules or 'scipy.stats' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

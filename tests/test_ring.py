@@ -39,7 +39,7 @@ def free_address() -> str:
 
 
 def environment(devices: int = 1) -> dict[str, str]:
-    flags = f"--xla_force_host_platform_device_count={devices}"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
     return {**os.environ, "XLA_FLAGS": flags, "PYTHONPATH": str(ROOT / "src"), "JAX_ENABLE_X64": "0"}
 
 

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
-from scipy.stats import qmc
 
 from ._types import Array, LogDensity
 from .discrepancies import DKSD
@@ -103,6 +102,8 @@ def sensitivity(fit: Fit, x: Any, low: Any, high: Any) -> dict[str, float]:
     >>> round(ms.sensitivity(fit, x, -5.0, 5.0)["loc"], 4)               # |−5 − mean|
     5.4333
     """
+    from scipy.stats import qmc  # here, because it takes as long to import as JAX
+
     corners = np.broadcast_to(np.stack(np.broadcast_arrays(low, high)).astype(float).reshape(2, -1), (2, fit.d))
     if not (corners[0] < corners[1]).all():
         raise ValueError(f"low must be below high in each coordinate, got {corners[0]} and {corners[1]}.")
