@@ -76,14 +76,18 @@ def _extent(source: str) -> int | None:
     return None
 
 
+_LIMIT = Path("/sys/fs/cgroup/memory.max")
+"""Where Linux tells a container how much memory it may have."""
+
+
 def _memory() -> float:
-    """Bytes that this machine has."""
+    """Bytes that this machine has, or this container may have."""
     import os
 
     known = getattr(os, "sysconf_names", {})
-    if "SC_PHYS_PAGES" not in known:
-        return math.inf
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if "SC_PHYS_PAGES" in known else math.inf
+    limit = _LIMIT.read_text().strip() if _LIMIT.exists() else ""
+    return min(physical, int(limit)) if limit.isdigit() else physical
 
 
 def places(source: str, wanted: tuple[str, ...]) -> tuple[list[int], tuple[str, ...]]:
