@@ -62,6 +62,16 @@ class TestParts:
         np.testing.assert_allclose(u, expected, rtol=1e-11)
         np.testing.assert_allclose(v, (N - 1) / N * expected + np.trace(k0) / N**2, rtol=1e-11)
 
+    def test_parts_that_are_no_whole_number_of_tiles(self):
+        """4096 padded rows in six parts, which are larger than one tile: 667 or 666 observations each."""
+        n, x = 4000, RNG.standard_normal((4000, 3))
+        with jax.enable_x64(True):
+            members = np.asarray(form_of(ms.Parts(700), x, Scattered).members)
+        parts = [part[part < n] for part in members]
+        assert sorted({len(part) for part in parts}) == [666, 667]
+        expected = sum(len(part) / n * ms.KSD(KERNEL)(MODEL, x[part]) for part in parts)
+        np.testing.assert_allclose(ms.KSD(KERNEL, backend=ms.Parts(700))(MODEL, x), expected, rtol=1e-11)
+
     @pytest.mark.slow
     def test_one_part_is_the_whole(self):
         x = RNG.standard_normal((N, 3))

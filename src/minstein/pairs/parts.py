@@ -62,7 +62,7 @@ class Scattered(AbstractOperator):
     def of(cls, form: AbstractFactored | Full, sample: Sample, parts: Parts) -> "Scattered":
         rows = sample.x.shape[0]
         count = parts.count(rows)
-        length = -(-rows // count)
+        length = bucket(-(-rows // count))
         lot = jax.random.uniform(jax.random.key(0), (rows,))
         order = jnp.argsort(jnp.where(sample.real, lot, 2))
         order = jnp.concatenate([order, jnp.full(count * length - rows, rows)])  # no row: nothing is read or written

@@ -117,6 +117,7 @@ def _over_tiles(form: AbstractForm, n: Array, within: Callable, between: Callabl
     """within(i, sums, b) and between(i, j, sums, b), i > j, for the first rows of each b×b tile of the n points."""
     rows = form.points["z"].shape[0]
     b = min(SIDE, rows)
+    assert rows % b == 0, (rows, b)
     blocks = (n + b - 1) // b
     sums = lax.fori_loop(0, blocks, lambda q, sums: within(q * b, sums, b), start)
     if rows == b:
