@@ -54,7 +54,7 @@ def explained(page: str) -> Callable[[Callable[P, Problem]], Callable[P, Problem
                 return problem
             return cast(Problem, text)
 
-        made.page = page  # type: ignore[attr-defined]
+        made.page = page  # type: ignore[attr-defined]  # functions may have attributes; their type has none
         return made
 
     return pointing
