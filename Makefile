@@ -7,20 +7,24 @@ VERSIONS := $(shell for p in $(CANDIDATES); do $$p -c '$(USABLE)' 2>/dev/null; d
 VERSION ?= $(firstword $(VERSIONS))
 ENV = .venv/$(VERSION)
 
-.PHONY: demo test test-slow test-all lint docs bench bench-check clean
+.PHONY: demo test test-slow test-all lint docs bench bench-check paper clean
 
 demo: $(ENV)/ready           ## Fit data that ship with the project, print the summary and write a report
 	$(ENV)/bin/minstein fit dataset:newcomb --model gaussian --robust --out out/newcomb
 
-# Most tests compile more than they compute, and are a third faster without optimising.
-FAST = XLA_FLAGS=--xla_backend_optimization_level=0
+# Most tests compile more than they compute: without XLA's optimiser they are a third faster, and a file stays with one
+# worker, so that what it compiles once serves all of it. Those marked `optimised`, which hold our numbers against exact
+# ones or simulate, run as users do.
+PYTEST = $(ENV)/bin/python -m pytest -n 2
+FAST = XLA_FLAGS=--xla_backend_optimization_level=0 $(PYTEST) --dist loadfile
 
 test: $(ENV)/ready           ## The tests, without the slow ones
-	$(FAST) $(ENV)/bin/python -m pytest -n 2 -m "not slow"
+	$(PYTEST) --dist loadfile -m "not slow" tests/exact tests/statistical
+	$(FAST) -m "not slow and not optimised"
 
 test-slow: $(ENV)/ready      ## The slow tests: statistical ones, and long ones besides
-	$(FAST) $(ENV)/bin/python -m pytest -n 2 -m "slow and not simulation"
-	$(ENV)/bin/python -m pytest -n 2 -m simulation
+	$(FAST) -m "slow and not optimised"
+	$(PYTEST) -m "slow and optimised" tests
 
 test-all:                    ## The tests on every Python version that is here
 	@set -e; for v in $(VERSIONS); do echo "== Python $$v"; $(MAKE) test VERSION=$$v; done
@@ -39,6 +43,10 @@ bench: $(ENV)/ready          ## Speed and memory, as CPU time and ratios
 
 bench-check: $(ENV)/ready    ## A minute of it: wrong numbers, and ratios far from the committed ones, are errors
 	$(ENV)/bin/python -m benchmarks --check
+
+EFFORT ?= --quick
+paper: $(ENV)/ready          ## The experiments of the paper, in out/paper; EFFORT=--full has enough replications for publication
+	$(ENV)/bin/python -m studies paper all --out out/paper $(EFFORT)
 
 $(ENV)/ready: pyproject.toml constraints.txt
 	@test -n "$(VERSION)" || { echo "minstein needs Python 3.11 or newer with venv; none of $(CANDIDATES) is."; exit 1; }

@@ -1,6 +1,9 @@
 """What every test finds: the names of the examples, draws of its own, and how long it is said to be."""
 
+import itertools
+import re
 import zlib
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,51 +18,45 @@ def _names(doctest_namespace):
     doctest_namespace.update(ms=ms, np=np, jnp=jnp, jax=jax)
 
 
+KIND = re.compile("^tests/(unit|exact|statistical|docs)/")
+
+
 @pytest.fixture(autouse=True)
 def _draws(request):
-    """A test draws the same numbers from its module's generator, whichever tests ran before it."""
+    """A test draws the same numbers from its module's generator, whichever tests ran before it and wherever it lies."""
     if rng := getattr(getattr(request, "module", None), "RNG", None):
-        rng.bit_generator.state = type(rng.bit_generator)(zlib.crc32(request.node.nodeid.encode())).state
+        name = KIND.sub("tests/", request.node.nodeid)
+        rng.bit_generator.state = type(rng.bit_generator)(zlib.crc32(name.encode())).state
 
 
-SLOW_PAGES = {
-    "choosing",
-    "coming-from",
-    "contributing",
-    "designed",
-    "discrete",
-    "fitting",
-    "idea",
-    "inference",
-    "large-data",
-    "robustness",
-    "sharp-bits",
-    "your-own-model",
-}
-SIMULATIONS = (
-    "test_asymptotics",
-    "test_coverage",
-    "test_design_simulation",
-    "test_discrete.py::TestSimulation",
-    "test_examples",
-    "test_incomplete.py::test_standard_errors",
-    "test_lines.py::test_a_large_fit",
-    "test_markov",
-    "test_paper",
-    "test_simulation",
-    "test_stochastic",
-)
+_TESTS, _EVERY, _MOST_MAPS = itertools.count(), 10, 30_000
+"""Linux lets a process map 65 530 regions of memory, and ends it with a fault at more; compiled programs are such."""
+
+
+@pytest.fixture(autouse=True)
+def _room():
+    """Compiled programs are dropped, now and then, before there are too many of them for one process."""
+    yield
+    maps = Path("/proc/self/maps")
+    if next(_TESTS) % _EVERY == 0 and maps.exists() and maps.read_bytes().count(b"\n") > _MOST_MAPS:
+        jax.clear_caches()
+
+
+ROOT = Path(__file__).parent
+OPTIMISED = ROOT / "tests" / "exact", ROOT / "tests" / "statistical"
 
 
 def pytest_collection_modifyitems(items):
-    """The pages that fit many models run with the slow tests; those of the latter that compute more than they compile
-    are simulations. The longest come first, so that no worker is left with one at the end."""
+    """Tests against exact values and simulations run with XLA's optimiser on; the pages of the documentation are slow.
+
+    The longest come first, so that no worker is left with one at the end.
+    """
     items.sort(key=lambda item: "test_paper" not in item.nodeid)
     for item in items:
-        if item.path.suffix == ".md" and item.path.stem in SLOW_PAGES:
+        if item.path.parent in OPTIMISED:
+            item.add_marker(pytest.mark.optimised)
+        if item.path.suffix == ".md" and item.path.is_relative_to(ROOT / "docs"):
             item.add_marker(pytest.mark.slow)
-        if item.get_closest_marker("slow") and any(name in item.nodeid for name in SIMULATIONS):
-            item.add_marker(pytest.mark.simulation)
 
 
 collect_ignore_glob = ["docs/gallery/*", "docs/*.py"]

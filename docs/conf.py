@@ -59,7 +59,6 @@ sphinx_gallery_conf = {
     "examples_dirs": str(EXAMPLES),
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "ignore_pattern": r"(designed|design_limits|robust_design)\.py$",  # studies of many minutes
     "within_subsection_order": "building.in_order",
     "reset_argv": "building.quickly",
     "reset_modules": ("matplotlib",),

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import minstein as ms
-from minstein.default import standardised_ksd
+from minstein.discrepancies.default import standardised_ksd
 
 from ..rows import Row, at_most
 from ..samples import heavy_tailed

@@ -12,8 +12,8 @@ import optax
 from scipy import stats
 
 import minstein as ms
-from minstein.objective import objective
-from minstein.sample import at_boundary
+from minstein.data.boundary import at_boundary
+from minstein.solvers.objective import objective
 
 from ..problems import DF
 from ..processes import json_lines

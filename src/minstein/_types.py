@@ -7,6 +7,7 @@ import jax
 import jax.core
 import jax.numpy
 import numpy as np
+from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float, PyTree
 
 Array = jax.Array | np.ndarray
@@ -44,6 +45,13 @@ def is_traced(tree: Tree) -> bool:
     return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(tree))
 
 
+def is_symbolic_zero(tangent: Any) -> bool:
+    """Whether a tangent is known to be zero, so that nothing need be computed along it."""
+    return isinstance(tangent, SymbolicZero)
+
+
 def namespace(array: Any) -> Any:
-    """jax.numpy for its arrays, NumPy for others: for code that serves data and traced values alike."""
+    """jax.numpy for its arrays, NumPy for others: for code that serves data and traced values
+    alike.
+    """
     return jax.numpy if isinstance(array, jax.Array) else np

@@ -1,21 +1,52 @@
 """The command line of minstein.
 
-A package of its own, because `import minstein` loads JAX, and `minstein --help` should not have to wait for that.
+A package of its own, because `import minstein` loads JAX, and `minstein --help` should not have to
+wait for that.
 """
 
 import signal
 import sys
 
+from .exit_status import BAD_INPUT, INTERRUPTED
+
 
 def main() -> None:
     """The command `minstein`."""
+    # A request to terminate cleans up as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         from .app import app
     except ImportError as reason:
-        sys.exit(f"The command line needs more than the library does: pip install 'minstein[cli]'. ({reason})")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # told to end, it cleans up as after Ctrl-C
+        _run_without_click(sys.argv[1:], reason)
+        return
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted: nothing was written.\n")
+        sys.exit(INTERRUPTED)
     if "jax" in sys.modules:  # python -m minstein has loaded it
         from . import cache
+        from .complaint import complain
 
-        cache.use()
+        if doubt := cache.use():
+            complain("Warning", doubt)
     app(prog_name="minstein")
+
+
+def _run_without_click(arguments: list[str], reason: ImportError) -> None:
+    """Run `minstein help`, to which error messages point and which needs nothing but the library;
+    refuse every other command.
+    """
+    from . import pages
+    from .problem import Problem
+
+    match arguments:
+        case ["help", *names] if len(names) <= 1:
+            try:
+                pages.show(*names or [None])
+            except Problem as problem:
+                sys.stderr.write(f"Error: {problem}\n")
+                sys.exit(BAD_INPUT)
+        case _:
+            sys.exit(
+                "The command line needs more packages than the library does: "
+                f"pip install 'minstein[cli]'. ({reason})"
+            )

@@ -1,27 +1,46 @@
-"""The commands: parse, hand on, and tell what went wrong in one message."""
+"""The commands: parse the arguments, call what does the work, and report errors in one message."""
 
 import contextlib
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from minstein_paper.catalogue import NAMES as EXPERIMENTS
-
+from . import pages
 from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, find, names
 from .complaint import complain
-from .launching import LOST, Wanted, is_member, look_after, taking_part
+from .ending import end_on_signal
+from .exit_status import BAD_INPUT, CLOSED, INTERRUPTED, LOST
+from .launching import Wanted, is_member, look_after, take_part
 from .options import FILE, Grouped, Named, every_option
 from .problem import Problem, unknown
-from .spec import Choice, assignments, choose
+from .spec import Choice, assignments, box, choose
 
-BAD_INPUT, INTERRUPTED = 2, 130
+
+class Group(click.Group):
+    """The commands. Each ends silently if nobody reads what it prints."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            # Python flushes stdout once more at the end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(CLOSED)
+        except KeyboardInterrupt:  # after the work; click would end with status 1
+            ctx.exit(INTERRUPTED)
 
 
 @contextlib.contextmanager
-def reported(debug: bool) -> Iterator[None]:
-    """Whatever goes wrong inside is told in one message, or by its traceback."""
+def report_errors(debug: bool) -> Iterator[None]:
+    """Report whatever goes wrong inside in one message, or by its traceback when debugging."""
     try:
         yield
     except click.exceptions.Exit:
@@ -29,31 +48,40 @@ def reported(debug: bool) -> Iterator[None]:
     except BaseException as reason:
         if debug:
             raise
-        kind, text, code = _told(reason)
-        if not (is_member() and code == INTERRUPTED):  # who looks after this process has said why
+        kind, text, code = _message(reason)
+        if not (is_member() and code == INTERRUPTED):  # the launcher has said why
             complain(kind, text)
         raise click.exceptions.Exit(code) from None
 
 
-def _told(reason: BaseException) -> tuple[str, str, int]:
+def _message(reason: BaseException) -> tuple[str, str, int]:
+    """The kind of message that an exception becomes, its text, and the status of the command."""
     match reason:
         case KeyboardInterrupt(args=(str(text),)):
             return "Interrupted", text, INTERRUPTED
         case KeyboardInterrupt():
             return "Interrupted", "nothing was written.", INTERRUPTED
         case MemoryError():
-            return "Error", "There is not enough memory for this.", BAD_INPUT
+            return "Error", str(reason) or "There is not enough memory for this.", BAD_INPUT
         case BrokenPipeError():
             raise reason
         case OSError(filename=name, strerror=text) if text:
             return "Error", f"{f'{name}: ' if name else ''}{text}.", BAD_INPUT
-        case RuntimeError() if type(reason).__name__ == "ProcessLost":
+        case RuntimeError() if _is_lost_process(reason):
             return "Error", str(reason), LOST
         case Problem() | ValueError() | TypeError() | ImportError():
             return "Error", str(reason), BAD_INPUT
         case Exception():
             return "Error", f"{type(reason).__name__}: {reason} (--debug shows where.)", BAD_INPUT
     raise reason
+
+
+def _is_lost_process(reason: RuntimeError) -> bool:
+    """Whether this is the library's error for a lost process. Without the library, which loads JAX,
+    it is not.
+    """
+    library = sys.modules.get("minstein.errors")
+    return library is not None and isinstance(reason, library.ProcessLost)
 
 
 def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
@@ -65,11 +93,17 @@ def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> Non
 
 
 @click.group(
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Status: 0 done, 1 the fit did not converge, 2 bad usage or input, 3 a process of several was lost.",
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Print the version.",
 )
 def app() -> None:
     """Fit statistical models known only up to a constant, by minimum Stein discrepancy."""
@@ -81,10 +115,10 @@ def app() -> None:
 def fit(source: str, **given: Any) -> None:
     """Fit a model to data and print the estimates with standard errors.
 
-    With nothing but data and a model it minimises a kernel Stein discrepancy at the scale of the data, or the
-    probability flow of a discrete model, and says so.
+    By default it minimises a kernel Stein discrepancy at the scale of the data, or the probability
+    flow of a discrete model, and says so.
     """
-    with _as_member(given["debug"]), reported(given["debug"]):
+    with _as_member(given["debug"]), report_errors(given["debug"]):
         request = _request(source, given)
         request.check()
 
@@ -93,43 +127,64 @@ def fit(source: str, **given: Any) -> None:
 
         from . import fitting
 
-        code = fitting.run(request)
+        with end_on_signal():
+            code = fitting.run(request)
     raise click.exceptions.Exit(code)
 
 
 def _as_member(debug: bool) -> contextlib.AbstractContextManager:
-    """Where this is one of several processes, what becomes of it when it fails."""
-    return taking_part(debug=debug) if is_member() else contextlib.nullcontext()
+    """What happens if this process fails: one of several must not leave the others waiting."""
+    return take_part(debug=debug) if is_member() else contextlib.nullcontext()
 
 
 def _request(source: str, given: dict[str, Any]) -> Any:
-    """The options, read and checked one by one."""
+    """The request that the options make, each of them checked by itself."""
     from .data import Reading
     from .discrepancy import wish
     from .model import Values
     from .request import Request
 
+    pick = lambda *names: {name: given[name] for name in names}
     _check_alpha(given["alpha"])
-    asked = ("discrepancy", "kernel", "lengthscale", "diffusion", "statistic")
-    if given["robust"] and given["goal"] == "efficient":
-        raise Problem("--robust is --goal robust, which is not --goal efficient: an estimate cannot have both.")
-    goal = "robust" if given["robust"] else given["goal"]
     return Request(
         source=source,
         reading=Reading(
-            *(given[name] for name in ("columns", "header", "delimiter", "decimal", "drop_missing", "on_disk"))
+            **pick("columns", "header", "delimiter", "decimal", "drop_missing", "on_disk")
         ),
         model=choose("model", given["model"], MODELS),
-        values=Values(*(assignments(f"--{name}", given[name]) for name in ("set", "fix", "start"))),
-        wish=wish(**{name: given[name] for name in asked}, goal=goal),
-        wanted=Wanted(given["processes"], given["coordinator"], given["process_id"]),
-        solver=None if given["solver"] is None else _solver(given["solver"]),
+        values=Values(
+            settings=assignments("--set", given["set"]),
+            fixed=assignments("--fix", given["fix"]),
+            starts=assignments("--start", given["start"]),
+            positive=_split_names(given["positive"]),
+        ),
+        wish=wish(
+            **pick("discrepancy", "kernel", "lengthscale", "diffusion", "statistic"),
+            goal=_goal(given["goal"], given["robust"]),
+        ),
+        wanted=Wanted(**pick("processes", "coordinator", "process_id")),
+        solver=_solver(given["solver"]),
+        support=None if given["space"] is None else box(given["space"]),
         as_json=given["json"],
-        **{name: given[name] for name in ("alpha", "bootstrap", "seed", "out", "report", "save", "quiet")},
+        **pick("alpha", "bootstrap", "seed", "out", "report", "save", "quiet"),
     )
 
 
-def _solver(text: str) -> Entry:
+def _goal(goal: str | None, robust: bool) -> str | None:
+    """The goal of the design, for which --robust is a short form."""
+    if robust and goal == "efficient":
+        raise Problem("--robust means --goal robust, so it cannot go with --goal efficient.")
+    return "robust" if robust else goal
+
+
+def _split_names(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """('a,b', 'c') as ('a', 'b', 'c')."""
+    return tuple(name.strip() for text in texts for name in text.split(","))
+
+
+def _solver(text: str | None) -> Entry | None:
+    if text is None:
+        return None
     choice = choose("solver", text, SOLVERS)
     if not isinstance(choice, Choice) or choice.arguments:
         raise Problem(f"--solver must be one of {', '.join(names(SOLVERS))}, got {text!r}.")
@@ -138,7 +193,9 @@ def _solver(text: str) -> Entry:
 
 def _check_alpha(alpha: float) -> None:
     if not 0 < alpha < 1:
-        raise Problem(f"--alpha must lie between 0 and 1, got {alpha:g}. Intervals of 95 % have --alpha 0.05.")
+        raise Problem(
+            f"--alpha must lie between 0 and 1, got {alpha:g}. For intervals of 95 % use --alpha 0.05."
+        )
 
 
 _debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -146,14 +203,20 @@ _debug = click.option("--debug", is_flag=True, help="Show the traceback of an er
 
 @app.command()
 @click.argument("file", metavar="FIT", type=FILE)
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Intervals have level 1 − alpha.")
-@click.option("--format", "form", type=click.Choice(["text", "markdown", "latex", "html"]), default="text")
+@click.option(
+    "--alpha", type=float, default=0.05, show_default=True, help="Intervals have level 1 − alpha."
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "markdown", "latex", "html"]), default="text"
+)
 @_debug
 def show(file: Path, alpha: float, form: str, debug: bool) -> None:
-    """Print the summary of FIT, a file that minstein fit --save wrote. Nothing in the file is executed."""
+    """Print the summary of FIT, a file that minstein fit --save wrote. Nothing in the file is
+    executed.
+    """
     from . import saved
 
-    with reported(debug):
+    with report_errors(debug):
         _check_alpha(alpha)
         saved.show(file, alpha, form)
 
@@ -165,19 +228,19 @@ def compare(files: tuple[Path, ...], debug: bool) -> None:
     """Print saved fits side by side."""
     from . import saved
 
-    with reported(debug):
+    with report_errors(debug):
         saved.compare(list(files))
 
 
-def _listing(kind: str, entries: tuple[Entry, ...], note: str) -> None:
-    """Add a command that lists what can be named, or tells about one of them."""
+def _add_listing(kind: str, entries: tuple[Entry, ...], note: str) -> None:
+    """Add a command that lists the entries of a catalogue, or describes one of them."""
 
     @app.command(name=f"{kind}s", help=f"List what --{kind} knows, or the parameters of one NAME.")
     @click.argument("name", required=False, type=Named(entries))
-    def listed(name: str | None) -> None:
+    def show_entries(name: str | None) -> None:
         from . import screen
 
-        with reported(False):
+        with report_errors(False):
             if name is None:
                 screen.entries(entries, note)
                 return
@@ -187,9 +250,17 @@ def _listing(kind: str, entries: tuple[Entry, ...], note: str) -> None:
             screen.entry(found)
 
 
-_listing("model", MODELS, "A parameter with a value is held at it, unless --start says to fit it.")
-_listing("kernel", KERNELS, "Arguments: --kernel imq:beta=-0.9. The scale comes from --lengthscale.")
-_listing("diffusion", DIFFUSIONS, "Arguments: --diffusion decay:2, or decay:2,centre=0,scale=1.")
+_add_listing(
+    "model",
+    MODELS,
+    "A parameter with a value is held at that value, unless --start is given, which fits it.",
+)
+_add_listing(
+    "kernel", KERNELS, "Arguments: --kernel imq:beta=-0.9. The scale comes from --lengthscale."
+)
+_add_listing(
+    "diffusion", DIFFUSIONS, "Arguments: --diffusion decay:2, or decay:2,centre=0,scale=1."
+)
 
 
 @app.command()
@@ -197,7 +268,7 @@ def discrepancies() -> None:
     """List what --discrepancy knows."""
     from . import screen
 
-    note = "All have standard errors but cd, which has them from --bootstrap.\n"
+    note = "All have standard errors except cd, which has them only with --bootstrap.\n"
     screen.entries(DISCREPANCIES, f"{note}--goal robust is dksd with a redescending diffusion.")
 
 
@@ -207,34 +278,27 @@ def datasets(debug: bool) -> None:
     """List the data that ship with minstein."""
     from . import saved
 
-    with reported(debug):
+    with report_errors(debug):
         saved.datasets()
 
 
-@app.command()
-@click.argument("experiment", type=click.Choice([*EXPERIMENTS, "all", "list"]), metavar="EXPERIMENT|all|list")
-@click.option("--out", type=FILE, help="The directory for figures, tables and the page; needed unless listing.")
-@click.option("--quick/--full", default=True, help="A few minutes for all, or enough replications for publication.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The source of randomness.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Experiments at a time; one for each processor by default.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
-@_debug
-def paper(
-    experiment: str, out: Path | None, quick: bool, seed: int, jobs: int | None, quiet: bool, debug: bool
-) -> None:
-    """Reproduce the experiments of the paper: figures, tables, and each claim with its verdict.
+class _Page(click.ParamType):
+    """The name of a page. The shell completes it."""
 
-    What was interrupted goes on where it stopped when the same command is given again.
-    """
-    from . import paper as reproduction
+    name = "page"
 
-    with reported(debug):
-        if experiment == "list":
-            reproduction.listing()
-        elif out is None:
-            raise Problem("--out is missing: the directory for figures, tables and the page, such as --out paper.")
-        else:
-            reproduction.run(experiment, out, full=not quick, seed=seed, jobs=jobs, quiet=quiet)
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in pages.names() if name.startswith(incomplete)]
+
+
+@app.command(name="help")
+@click.argument("page", required=False, type=_Page())
+def show_page(page: str | None) -> None:
+    """Print a PAGE of the documentation, or list the pages."""
+    with report_errors(False):
+        pages.show(page)
 
 
 @app.command()

@@ -1,21 +1,35 @@
 """JAX's persistent compilation cache, so that the second fit of a shape need not compile."""
 
+import contextlib
+import importlib
 import os
 import platform
+import stat
 import sys
+import zlib
 from importlib.metadata import version
 from pathlib import Path
 
 
-def use() -> None:
-    """Point JAX to a directory of the user's. JAX's own environment variables have the last word."""
+def use() -> str:
+    """Point JAX to a directory of the user's, or return why not. JAX's own environment variables
+    have the last word.
+
+    What is in the cache is executed, so nobody else may be able to write there.
+    """
     directory = _directory()
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.parent.parent.mkdir(parents=True, exist_ok=True)
+        for one in (directory.parent, directory):
+            one.mkdir(mode=0o700, exist_ok=True)
     except OSError:
-        return
+        return ""
+    doubt = _doubt(directory.parent, stat.S_IWOTH) or _doubt(directory, stat.S_IWGRP | stat.S_IWOTH)
+    if doubt:
+        return f"Compiled code is not cached: {doubt}. Delete it, or set XDG_CACHE_HOME to a directory of your own."
     if not os.access(directory, os.W_OK):
-        return
+        return ""
+    _drop_damaged(directory)
     settings = {
         "jax_compilation_cache_dir": str(directory),
         "jax_persistent_cache_min_compile_time_secs": 0,
@@ -24,10 +38,59 @@ def use() -> None:
     for name, value in settings.items():
         if name.upper() not in os.environ:
             _set(name, value)
+    return ""
+
+
+def _doubt(directory: Path, writable: int) -> str:
+    """Return why a directory may hold what others have written, or nothing; `writable` are the
+    rights that tell.
+
+    Above the cache, a group may have them: a directory that one of its members put in place would
+    not be the user's.
+    """
+    found = directory.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        return f"{directory} is a symbolic link"
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+        return f"{directory} belongs to another user"
+    if os.name == "posix" and found.st_mode & writable:
+        return f"others can write to {directory}"
+    return ""
+
+
+def _drop_damaged(directory: Path) -> None:
+    """Remove entries that were cut off when they were written: JAX would warn of them and never
+    replace them.
+
+    Only entries newer than the last check are read; the time of that check is the stamp's.
+    """
+    stamp = directory / "checked"
+    since = stamp.stat().st_mtime_ns if stamp.exists() else 0
+    with contextlib.suppress(OSError):  # another run may be doing the same
+        for entry in directory.glob("*-cache"):
+            if entry.stat().st_mtime_ns >= since and not _is_whole(entry.read_bytes()):
+                entry.unlink()
+        stamp.touch()
+
+
+def _is_whole(content: bytes) -> bool:
+    """Whether an entry can be unpacked, in the way in which JAX packs it: by zstandard if it is
+    installed.
+    """
+    try:
+        if content.startswith(b"\x28\xb5\x2f\xfd"):
+            importlib.import_module("zstandard").ZstdDecompressor().decompress(content)
+        else:
+            zlib.decompress(content)
+    except Exception:  # each library has errors of its own
+        return False
+    return True
 
 
 def _set(name: str, value: str | int) -> None:
-    """By the environment while JAX has not been loaded, which would take a second, and by its configuration after."""
+    """Set an option of JAX: in the environment if JAX is not loaded yet, which would take a second,
+    else in its configuration.
+    """
     if "jax" in sys.modules:
         sys.modules["jax"].config.update(name, value)
     else:
@@ -35,7 +98,11 @@ def _set(name: str, value: str | int) -> None:
 
 
 def _directory() -> Path:
-    """One for each host, because compiled code is for one processor, and for each version."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
-    host = "".join(c if c.isalnum() or c in "-._" else "_" for c in f"{platform.node()}-{platform.machine()}")
+    """The directory, one for each host, because compiled code is for one processor, and version."""
+    home = (
+        os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
+    )
+    host = "".join(
+        c if c.isalnum() or c in "-._" else "_" for c in f"{platform.node()}-{platform.machine()}"
+    )
     return Path(home) / "minstein" / f"{host}-minstein{version('minstein')}-jax{version('jax')}"

@@ -1,6 +1,7 @@
 """What can be named on the command line: one entry each, and no import of JAX.
 
-To make a family, a kernel or a discrepancy available here, add its entry; a test compares the entries with the library.
+To make a family, a kernel or a discrepancy available here, add its entry; a test compares the
+entries with the library.
 """
 
 import math
@@ -13,27 +14,55 @@ REAL: tuple[Values, ...] = ("real",)
 FINITE: tuple[Values, ...] = ("binary", "spin")
 DISCRETE: tuple[Values, ...] = (*FINITE, "count")
 
-MEANT = {"real": "real numbers", "binary": "zeros and ones", "spin": "−1 and 1", "count": "counts 0, 1, 2, …"}
+MEANT = {
+    "real": "real numbers",
+    "binary": "zeros and ones",
+    "spin": "−1 and 1",
+    "count": "counts 0, 1, 2, …",
+}
+
+
+class Formula(NamedTuple):
+    """A number that is linear in the number of variables d, and how it is printed."""
+
+    text: str
+    constant: float
+    slope: float
+
+    def at(self, d: int) -> float:
+        return self.constant + self.slope * d
+
+    def __str__(self) -> str:
+        return self.text
 
 
 class Parameter(NamedTuple):
     """One argument of an entry.
 
     `shape` says what becomes of a model's parameter when the data have d columns: a location has d entries, a scale is
-    a number, d of them or a matrix, a number stays one, a rate is positive with d entries; a model on a graph has d
-    entries for its sites and one for each pair of them. `default` is a number, a word or formula, or None where the
-    argument must be given. A model's parameter is `held` unless the user asks for it to be fitted.
+    a number, d of them or a matrix, a number stays one, a rate is positive with d entries; a model
+    on a graph has d entries for its sites and one for each pair of them. `default` is a number, a
+    word, a formula, or None. `option` is the option of `minstein fit` that sets the parameter, if
+    it has one of its own. A model's parameter is `held` unless the user asks for it to be fitted.
     """
 
     name: str
     meaning: str
-    default: float | str | None = None
+    default: float | str | Formula | None = None
     shape: Shape = "number"
     held: bool = False
+    option: str = ""
+
+    @property
+    def required(self) -> bool:
+        """Whether the argument must be given."""
+        return self.default is None and not self.option
 
 
 class Entry(NamedTuple):
-    """Something with a name: `path` says where the library has it, `on` which values the data may have."""
+    """Something with a name: `path` says where the library has it, `on` which values the data may
+    have.
+    """
 
     name: str
     path: str
@@ -46,12 +75,16 @@ class Entry(NamedTuple):
 
 
 LOC = Parameter("loc", "location μ", "from the data", "location")
-SCALE = Parameter("scale", "scale L, the covariance being a multiple of LLᵀ", "from the data", "scale")
+SCALE = Parameter(
+    "scale", "scale L, the covariance being a multiple of LLᵀ", "from the data", "scale"
+)
 
 GRAPH = (
     Parameter("field", "h, one for each variable", "from the data", "site"),
     Parameter("coupling", "J, one for each pair of variables", "from the data", "pair"),
 )
+
+_SMOOTHNESS = Formula("(d+3)/2", constant=1.5, slope=0.5)
 
 MODELS = (
     Entry("gaussian", "models:Gaussian", "Normal, log p = −‖L⁻¹(x − μ)‖²/2", (LOC, SCALE)),
@@ -65,7 +98,7 @@ MODELS = (
         "symmetric-bessel",
         "models:SymmetricBessel",
         "Symmetric Bessel; Laplace's at smoothness (d+1)/2",
-        (LOC, SCALE, Parameter("smoothness", "smoothness s ≥ d/2", "(d+3)/2", held=True)),
+        (LOC, SCALE, Parameter("smoothness", "smoothness s ≥ d/2", _SMOOTHNESS, held=True)),
     ),
     Entry(
         "generalised-gamma",
@@ -87,7 +120,12 @@ MODELS = (
         "For counts, more or less dispersed than Poisson's",
         (
             Parameter("rate", "rate λ > 0; λ^(1/ν) is about the mean", "from the data", "rate"),
-            Parameter("dispersion", "ν > 0, which is 1 for Poisson's distribution", "from the data", "rate"),
+            Parameter(
+                "dispersion",
+                "ν > 0, which is 1 for Poisson's distribution",
+                "from the data",
+                "rate",
+            ),
         ),
         ("count",),
     ),
@@ -100,25 +138,28 @@ KERNELS = (
         "imq",
         "kernels:IMQ",
         "Inverse multiquadric, k = (c² + r²)^β: the usual choice",
-        (Parameter("c", "scale c > 0", LENGTHSCALE), Parameter("beta", "power β < 0", -0.5)),
+        (Parameter("c", "scale c > 0", option=LENGTHSCALE), Parameter("beta", "power β < 0", -0.5)),
     ),
     Entry(
         "gaussian",
         "kernels:Gaussian",
         "Gaussian, k = exp(−r²/2ℓ²)",
-        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE),),
+        (Parameter("lengthscale", "ℓ > 0", option=LENGTHSCALE),),
     ),
     Entry(
         "matern",
         "kernels:Matern",
         "Matérn with smoothness 5/2 or 7/2",
-        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE), Parameter("smoothness", "2.5 or 3.5", 2.5)),
+        (
+            Parameter("lengthscale", "ℓ > 0", option=LENGTHSCALE),
+            Parameter("smoothness", "2.5 or 3.5", 2.5),
+        ),
     ),
     Entry(
         "rational-quadratic",
         "kernels:RationalQuadratic",
         "Rational quadratic, k = (1 + r²/2αℓ²)^(−α)",
-        (Parameter("lengthscale", "ℓ > 0", LENGTHSCALE), Parameter("alpha", "α > 0", 1.0)),
+        (Parameter("lengthscale", "ℓ > 0", option=LENGTHSCALE), Parameter("alpha", "α > 0", 1.0)),
     ),
 )
 
@@ -158,7 +199,7 @@ DIFFUSIONS = (
     ),
 )
 
-UNBIASED = Parameter("unbiased", "the U- or the V-statistic", "--statistic")
+UNBIASED = Parameter("unbiased", "the U- or the V-statistic", option="--statistic")
 
 DISCREPANCIES = (
     Entry(
@@ -186,7 +227,13 @@ DISCREPANCIES = (
     ),
     Entry("mpf", "MPF", "Minimum probability flow: the default for discrete data", (), DISCRETE),
     Entry("dfd", "DFD", "Discrete Fisher divergence, for counts and two values", (), DISCRETE),
-    Entry("pseudo-likelihood", "PseudoLikelihood", "Besag's pseudo-likelihood, for two values", (), FINITE),
+    Entry(
+        "pseudo-likelihood",
+        "PseudoLikelihood",
+        "Besag's pseudo-likelihood, for two values",
+        (),
+        FINITE,
+    ),
     Entry(
         "discrete-ksd",
         "DiscreteKSD",
@@ -195,7 +242,11 @@ DISCREPANCIES = (
         FINITE,
     ),
     Entry(
-        "cd", "CD", "Contrastive divergence by a step of Gibbs sampling, for two values; draws at random", (), FINITE
+        "cd",
+        "CD",
+        "Contrastive divergence by a step of Gibbs sampling, for two values; draws at random",
+        (),
+        FINITE,
     ),
 )
 

@@ -1,32 +1,37 @@
-"""From --discrepancy, --kernel, --lengthscale, --diffusion and --goal to a discrepancy of the library."""
+"""From --discrepancy, --kernel, --lengthscale, --diffusion and --goal to a discrepancy of the
+library.
+"""
 
 import re
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from . import own
 from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, LENGTHSCALE, MEANT, Entry
 from .problem import Problem
 from .spec import Choice, Own, choose
 
+T = TypeVar("T")
+
 _TIMES_MEDIAN = re.compile(r"(?:(?P<times>[0-9.eE+-]+)\s*[*x×])?\s*median")
 
 
 class Lengthscale(NamedTuple):
-    """So many median distances, or a number in the units of the data."""
+    """A multiple of the median distance, or a number in the units of the data."""
 
     value: float = 1.0
     medians: bool = True
 
 
 class Wish(NamedTuple):
-    """What was asked for; None where nothing was."""
+    """What the user asked for; None if an option was not given."""
 
-    discrepancy: str | None
-    kernel: Choice | Own | None
-    lengthscale: Lengthscale | None
-    diffusion: Choice | Own | None
-    unbiased: bool | None
-    goal: str | None
+    discrepancy: str | None = None
+    kernel: Choice | Own | None = None
+    lengthscale: Lengthscale | None = None
+    diffusion: Choice | Own | None = None
+    unbiased: bool | None = None
+    goal: str | None = None
 
 
 def wish(
@@ -37,52 +42,82 @@ def wish(
     statistic: str | None,
     goal: str | None,
 ) -> Wish:
-    """Read the options and refuse what does not go together."""
-    if goal and any((discrepancy, kernel, lengthscale, diffusion, statistic)):
-        raise Problem(
-            f"--goal {goal} settles the discrepancy, so it goes with none of --discrepancy, --kernel, --lengthscale, "
-            "--diffusion and --statistic."
-        )
+    """Read the options and refuse combinations that do not make sense."""
     if not any((discrepancy, kernel, lengthscale, diffusion, statistic)):
-        return Wish(None, None, None, None, None, goal)
+        return Wish(goal=goal)
+    if goal:
+        raise Problem(
+            f"--goal {goal} determines the discrepancy, so it cannot be combined with "
+            "--discrepancy, --kernel, --lengthscale, --diffusion or --statistic."
+        )
     entry = _entry(discrepancy, diffusion)
-    takes = [parameter.name for parameter in entry.parameters]
-    for option, text, wanted, what in (
-        ("--kernel", kernel, "kernel", "kernel"),
-        ("--lengthscale", lengthscale, "kernel", "kernel"),
-        ("--diffusion", diffusion, "diffusion", "diffusion"),
-        ("--statistic", statistic, "unbiased", "U- and V-statistic"),
-    ):
-        if text is not None and wanted not in takes:
-            raise Problem(f"{entry.name} has no {what}: leave out {option}.")
-    if "diffusion" in takes and diffusion is None:
-        raise Problem(f"{entry.name} needs a diffusion, such as --diffusion redescending. See: minstein diffusions.")
-    if statistic is not None and statistic.lower() not in ("u", "v"):
-        raise Problem(f"--statistic must be u or v, got {statistic!r}.")
+    _check_parts(entry, kernel, lengthscale, diffusion, statistic)
     asked = Wish(
-        entry.name,
-        None if kernel is None else choose("kernel", kernel, KERNELS),
-        None if lengthscale is None else _lengthscale(lengthscale),
-        None if diffusion is None else _complete(choose("diffusion", diffusion, DIFFUSIONS)),
-        None if statistic is None else statistic.lower() == "u",
-        None,
+        discrepancy=entry.name,
+        kernel=_read(kernel, lambda text: choose("kernel", text, KERNELS)),
+        lengthscale=_read(lengthscale, _lengthscale),
+        diffusion=_read(
+            diffusion, lambda text: _check_complete(choose("diffusion", text, DIFFUSIONS))
+        ),
+        unbiased=_read(statistic, _is_unbiased),
     )
     if entry.name == "discrete-ksd":
         _check_hamming(asked)
     return asked
 
 
+def _read(text: str | None, parse: Callable[[str], T]) -> T | None:
+    """Parse an option, or return None if it was not given."""
+    return None if text is None else parse(text)
+
+
+def _check_parts(
+    entry: Entry,
+    kernel: str | None,
+    lengthscale: str | None,
+    diffusion: str | None,
+    statistic: str | None,
+) -> None:
+    """Refuse an option for a part that the discrepancy does not have, and a missing diffusion."""
+    takes = [parameter.name for parameter in entry.parameters]
+    for option, text, part, what in (
+        ("--kernel", kernel, "kernel", "kernel"),
+        ("--lengthscale", lengthscale, "kernel", "kernel"),
+        ("--diffusion", diffusion, "diffusion", "diffusion"),
+        ("--statistic", statistic, "unbiased", "U- and V-statistic"),
+    ):
+        if text is not None and part not in takes:
+            raise Problem(f"{entry.name} has no {what}: leave out {option}.")
+    if "diffusion" in takes and diffusion is None:
+        raise Problem(
+            f"{entry.name} needs a diffusion, such as --diffusion redescending. See: minstein diffusions."
+        )
+
+
+def _is_unbiased(statistic: str) -> bool:
+    """Whether --statistic asks for the U-statistic."""
+    if statistic.lower() not in ("u", "v"):
+        raise Problem(f"--statistic must be u or v, got {statistic!r}.")
+    return statistic.lower() == "u"
+
+
 def _check_hamming(asked: Wish) -> None:
     if isinstance(asked.kernel, Choice):
-        raise Problem("discrete-ksd has Hamming's kernel, or your own as file.py:name: leave out --kernel.")
+        raise Problem(
+            "discrete-ksd has Hamming's kernel, or your own as file.py:name: leave out --kernel."
+        )
     if asked.lengthscale is not None and asked.lengthscale.medians:
-        raise Problem("--lengthscale of discrete-ksd is a number of variables, such as 20; by default all of them.")
+        raise Problem(
+            "--lengthscale of discrete-ksd is a number of variables, such as 20; by default all of them."
+        )
     if asked.lengthscale is not None and asked.kernel is not None:
         raise Problem("Your own kernel has a lengthscale of its own: leave out --lengthscale.")
 
 
 def check(asked: Wish, model: Choice | Own) -> None:
-    """Refuse a discrepancy that is not defined on the data of a family, before anything slow is loaded."""
+    """Refuse a discrepancy that is not defined for the data of a family, before anything slow is
+    loaded.
+    """
     if isinstance(model, Own):
         return
     name, (values,) = model.entry.name, model.entry.on
@@ -91,19 +126,23 @@ def check(asked: Wish, model: Choice | Own) -> None:
     if asked.goal and values != "real":
         raise Problem(f"--goal {asked.goal} is for models of real numbers, and {said}")
     if asked.discrepancy is not None and asked.discrepancy not in for_it:
-        raise Problem(f"{asked.discrepancy} is not defined there: {said} {_LEAVE if values != 'real' else ''}".rstrip())
+        raise Problem(
+            f"{asked.discrepancy} is not defined there: {said} {_LEAVE if values != 'real' else ''}".rstrip()
+        )
 
 
 _LEAVE = "Leave out --discrepancy, --kernel, --lengthscale, --diffusion and --statistic for mpf, the default."
 
 
-def _complete(choice: Choice | Own) -> Choice | Own:
-    """Refuse a diffusion without the arguments that it needs."""
+def _check_complete(choice: Choice | Own) -> Choice | Own:
+    """Refuse a diffusion without the arguments that it needs; else return it."""
     if isinstance(choice, Choice):
         for parameter in choice.entry.parameters:
-            if parameter.default is None and parameter.name not in choice.arguments:
+            if parameter.required and parameter.name not in choice.arguments:
                 name = choice.entry.name
-                raise Problem(f"The diffusion {name} needs {parameter.name}: for example --diffusion {name}:2.")
+                raise Problem(
+                    f"The diffusion {name} needs {parameter.name}: for example --diffusion {name}:2."
+                )
     return choice
 
 
@@ -123,42 +162,67 @@ def _lengthscale(text: str) -> Lengthscale:
     except ValueError:
         value = float("nan")
     if not 0 < value < float("inf"):
-        raise Problem(f"--lengthscale must be a positive number, median, or a multiple such as 4*median, got {text!r}.")
+        raise Problem(
+            f"--lengthscale must be a positive number, median, or a multiple such as 4*median, got {text!r}."
+        )
     return Lengthscale(value, found is not None)
 
 
-def build(wish: Wish, x: Any, model: Any) -> tuple[Any, tuple[str, ...]]:
-    """The discrepancy, None for the default, and what was decided for the user."""
-    import minstein as ms
+Built = tuple[Any, tuple[str, ...]]
+"""A discrepancy, None for the library's default, and what was decided for the user."""
 
-    from .library import resolve
 
+def build(wish: Wish, x: Any, model: Any, support: tuple[float, float] | None = None) -> Built:
+    """The discrepancy that was asked for."""
     if wish.goal is not None:
-        return _designed(wish.goal, x, model)
+        return _design(wish.goal, x, model, support)
     if wish.discrepancy is None:
-        discrete = ms.spaces.space_of(model).discrete
-        return (ms.MPF(), (_DISCRETE_DEFAULT,)) if discrete else (None, (_DEFAULT,))
+        return _default(model)
     try:
-        if wish.discrepancy in ("sm", "mpf", "dfd", "pseudo-likelihood"):
-            return resolve(_entry(wish.discrepancy, None))(), ()
-        if wish.discrepancy == "cd":
-            return ms.CD(ms.markov.Gibbs()), (_SEEDED,)
-        if wish.discrepancy == "discrete-ksd":
-            return _discrete_ksd(wish), ()
-        diffusion = _diffusion(wish.diffusion, x)
-        if wish.discrepancy == "dsm":
-            return ms.DSM(diffusion), ()
-        if wish == Wish("ksd", None, None, None, None, None):
-            return None, (_DEFAULT,)
-        kernel, units = _kernel(wish.kernel, wish.lengthscale or Lengthscale(), x)
-        return ms.DKSD(kernel, units if diffusion is None else diffusion, unbiased=bool(wish.unbiased)), ()
+        return _BUILDERS.get(wish.discrepancy, _without_parts)(wish, x)
     except (ValueError, TypeError) as reason:
         raise Problem(str(reason)) from reason
 
 
+def _default(model: Any) -> Built:
+    import minstein as ms
+
+    discrete = ms.spaces.space_of(model).discrete
+    return (ms.MPF(), (_DISCRETE_DEFAULT,)) if discrete else (None, (_DEFAULT,))
+
+
+def _without_parts(wish: Wish, x: Any) -> Built:
+    """A discrepancy that needs nothing but its name, such as sm or mpf."""
+    from .library import resolve
+
+    return resolve(_entry(wish.discrepancy, None))(), ()
+
+
+def _contrastive(wish: Wish, x: Any) -> Built:
+    import minstein as ms
+
+    return ms.CD(ms.markov.Gibbs()), (_SEEDED,)
+
+
+def _diffusion_score_matching(wish: Wish, x: Any) -> Built:
+    import minstein as ms
+
+    return ms.DSM(_diffusion(wish.diffusion, x)), ()
+
+
+def _kernel_stein(wish: Wish, x: Any) -> Built:
+    import minstein as ms
+
+    if wish == Wish("ksd"):
+        return None, (_DEFAULT,)
+    diffusion = _diffusion(wish.diffusion, x)
+    kernel = _kernel(wish.kernel, wish.lengthscale or Lengthscale(), x, alone=diffusion is None)
+    return ms.DKSD(kernel, diffusion, unbiased=bool(wish.unbiased)), ()
+
+
 _DEFAULT = (
-    "The discrepancy is the default: KSD as a V-statistic on data in units of their median absolute deviation, "
-    "with an IMQ kernel at the median distance."
+    "The discrepancy is the default: KSD as a V-statistic on robustly standardised data, with an IMQ kernel at the "
+    "median distance."
 )
 _DISCRETE_DEFAULT = (
     "The discrepancy is the default for discrete data: minimum probability flow to all states that differ from an "
@@ -167,20 +231,34 @@ _DISCRETE_DEFAULT = (
 _SEEDED = "Chains of one sweep of Gibbs sampling from the observations; another --seed gives slightly other estimates."
 
 
-def _discrete_ksd(wish: Wish) -> Any:
+def _discrete_ksd(wish: Wish, x: Any) -> Built:
     import minstein as ms
 
     kernel = own.load(wish.kernel) if isinstance(wish.kernel, Own) else None
     if wish.lengthscale is not None:
         kernel = ms.kernels.Hamming(wish.lengthscale.value)
-    return ms.DiscreteKSD(kernel) if wish.unbiased is None else ms.DiscreteKSD(kernel, unbiased=wish.unbiased)
+    if wish.unbiased is None:
+        return ms.DiscreteKSD(kernel), ()
+    return ms.DiscreteKSD(kernel, unbiased=wish.unbiased), ()
 
 
-def _designed(goal: str, x: Any, model: Any) -> tuple[Any, tuple[str, ...]]:
-    """The design of the library, and what it says of itself."""
+_BUILDERS: dict[str, Callable[[Wish, Any], Built]] = {
+    "ksd": _kernel_stein,
+    "dksd": _kernel_stein,
+    "dsm": _diffusion_score_matching,
+    "discrete-ksd": _discrete_ksd,
+    "cd": _contrastive,
+}
+"""How discrepancies are built that have parts, or need a note."""
+
+
+def _design(goal: str, x: Any, model: Any, support: tuple[float, float] | None) -> Built:
+    """The discrepancy that the library designs for a goal."""
+    import numpy as np
+
     import minstein as ms
 
-    found = ms.design(model, x, goal)
+    found: Any = ms.design(model, x, goal, support=support)
     if isinstance(found.kernel, ms.kernels.Designed):
         return found, (f"Design for efficiency: {found.kernel.checks}.",)
     weights = (
@@ -188,36 +266,39 @@ def _designed(goal: str, x: Any, model: Any) -> tuple[Any, tuple[str, ...]]:
         "absolute deviation; a = 2.5 in one dimension. An observation many units out has no influence, and neither has "
         "a cluster of them"
     )
-    if "redescends" in repr(found):
-        weights = "no weights, as the score of the model falls off by itself"
+    if np.isinf(found.diffusion.field.a):
+        weights = "no weights, because the score of the model itself falls off"
     return found, (f"Design for robustness: DKSD as a V-statistic with {weights}.",)
 
 
-def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any) -> tuple[Any, Any]:
-    """The kernel, and the units of the coordinates: a lengthscale in median distances is one of standardised data."""
-    import numpy as np
+def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any, *, alone: bool) -> Any:
+    """The kernel. A lengthscale in median distances refers to standardised data.
 
-    import minstein as ms
-    from minstein.models._family import median_and_mad
+    A kernel that is `alone` standardises the data; beside a diffusion it keeps their units, because
+    the diffusion has them too.
+    """
+    from minstein.discrepancies.default import standardised_kernel, standardised_ksd
 
     from .library import resolve
 
     if isinstance(choice, Own):
-        return own.load(choice), None
+        return own.load(choice)
     entry, arguments = choice or Choice(KERNELS[0], {})
-    parameter = next(p.name for p in entry.parameters if p.default == LENGTHSCALE)
+    parameter = next(p.name for p in entry.parameters if p.option == LENGTHSCALE)
     if parameter in arguments:
-        return resolve(entry)(**arguments), None
+        return resolve(entry)(**arguments)
+    profile = lambda length: resolve(entry)(**arguments, **{parameter: length})
     if not lengthscale.medians:
-        return resolve(entry)(**arguments, **{parameter: lengthscale.value}), None
-    _, s = median_and_mad(x)
-    spread = isinstance(x, ms.Sharded)
-    length = lengthscale.value * ms.kernels.median_heuristic(x.map(lambda rows: rows / s) if spread else x / s)
-    return ms.kernels.Elliptical(np.diag(1 / s), resolve(entry)(**arguments, **{parameter: length})), s
+        return profile(lengthscale.value)
+    if alone:
+        return standardised_ksd(x, profile=profile, widening=lengthscale.value).kernel
+    return standardised_kernel(x, profile, lengthscale.value)
 
 
 def _diffusion(choice: Choice | Own | None, x: Any) -> Any:
-    """A diffusion with its centre and unit at the data's median and deviation, unless told otherwise."""
+    """The diffusion, by default centred at the median of the data, with their median absolute
+    deviation as its unit.
+    """
     from minstein.models._family import median_and_mad
 
     from .library import resolve

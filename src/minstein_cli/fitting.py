@@ -1,4 +1,6 @@
-"""The command `fit`, from a request that has been checked to the files and the status. The data are read before JAX."""
+"""The command `fit`, from a request that has been checked to the files and the status. The data are
+read before JAX.
+"""
 
 import dataclasses
 import sys
@@ -7,119 +9,199 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from . import cache, data, discrepancy, screen
+from . import agreement, cache, checks, data, discrepancy, screen
 from . import model as model_of
 from .complaint import complain
+from .exit_status import CONVERGED, NOT_CONVERGED
 from .library import resolve
+from .plain import plain
 from .presenting import Done, show
 from .problem import unknown
 from .request import Request
 from .writing import write
 
-CONVERGED, NOT_CONVERGED = 0, 1
-
 
 def run(request: Request) -> int:
-    """Fit, print, write; the status with which the command ends."""
-    member = request.wanted.member
-    part = None if member is None else (member.process, member.processes)
-    on_disk = data.stays_on_disk(request.source, request.reading)
-    later = on_disk or request.source.startswith("dataset:")
-    table = None if later else data.read(request.source, request.reading, part)
-    if "jax" not in sys.modules:
-        cache.use()
-    with screen.stage("Loading JAX", quiet=request.quiet):
-        import minstein as ms
-    if member is not None:
-        ms.join(member.coordinator, member.processes, member.process, wait=member.wait)
+    """Fit, print, write; return the status with which the command ends."""
+    table = _read_file(request)
+    _load_jax(request)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        done = _fitted(request, table or (_on_disk(request) if on_disk else _dataset(request, part)))
+        done = _fit(request, table if table is not None else _read_by_library(request))
     if _is_other(request):
-        _elsewhere(done, request)
-        return CONVERGED if done.fit.converged else NOT_CONVERGED
-    _warn(caught, but=(ms.StatisticWarning, ms.BoundaryWarning))
-    show(done, as_json=request.as_json)
-    for path in write(done, out=request.out, report=request.report, save=request.save):
-        if not request.quiet and not request.as_json:
-            print(f"Wrote {path}")
+        _repeat_writing(done, request)
+    else:
+        _warn(caught)
+        _present(done, request)
     return CONVERGED if done.fit.converged else NOT_CONVERGED
 
 
+def _read_file(request: Request) -> data.Data | None:
+    """The data of a file that is read as a whole; None for data that only the library reads."""
+    on_disk = data.stays_on_disk(request.source, request.reading)
+    if on_disk or data.dataset_name(request.source) is not None:
+        return None
+    return data.read(request.source, request.reading, request.wanted.part)
+
+
+def _load_jax(request: Request) -> None:
+    """Import the library, with its cache, and join the other processes if there are any."""
+    if "jax" not in sys.modules and (doubt := cache.use()):
+        complain("Warning", doubt)
+    with screen.stage("Loading JAX", quiet=request.quiet):
+        import minstein as ms
+    member = request.wanted.member
+    if member is not None:
+        ms.join(member.coordinator, member.processes, member.process, wait=member.wait)
+
+
+def _read_by_library(request: Request) -> data.Data:
+    """Data that ship with minstein, or rows that stay in their file."""
+    name = data.dataset_name(request.source)
+    return _on_disk(request) if name is None else _dataset(request, name)
+
+
 def _is_other(request: Request) -> bool:
-    """Whether this is a process of several, and not the first, which does the talking."""
+    """Whether this is one of several processes but not the first, which does the talking."""
     return request.wanted.member is not None and request.wanted.member.process > 0
 
 
-def _elsewhere(done: Done, request: Request) -> None:
-    """The same computations as process 0 makes for what it writes, for nothing."""
+def _repeat_writing(done: Done, request: Request) -> None:
+    """Take part in what process 0 computes for its files, and throw the files away."""
     with tempfile.TemporaryDirectory() as nowhere:
         kept = lambda path: None if path is None else Path(nowhere) / path.name
         write(done, out=kept(request.out), report=kept(request.report), save=kept(request.save))
 
 
-def _warn(caught: list[warnings.WarningMessage], *, but: tuple[type[Warning], ...]) -> None:
-    """Tell each warning once, but for the kinds that are among the fit's notes, and those meant for programmers."""
+def _present(done: Done, request: Request) -> None:
+    """Print the fit and write the files that were asked for."""
+    try:
+        show(done, as_json=request.as_json)
+    finally:  # the files are written even if nobody reads what is printed
+        written = write(done, out=request.out, report=request.report, save=request.save)
+    if not request.quiet and not request.as_json:
+        for path in written:
+            print(plain(f"Wrote {path}"))
+
+
+def _warn(caught: list[warnings.WarningMessage]) -> None:
+    """Print each warning once, except those that are among the notes of the fit or are meant for
+    programmers.
+    """
+    import minstein as ms
+
+    among_notes = (ms.StatisticWarning, ms.BoundaryWarning)
     kinds = (UserWarning, RuntimeWarning)
     for text in dict.fromkeys(
-        str(w.message) for w in caught if issubclass(w.category, kinds) and not issubclass(w.category, but)
+        str(w.message)
+        for w in caught
+        if issubclass(w.category, kinds) and not issubclass(w.category, among_notes)
     ):
         complain("Warning", text)
 
 
-def _dataset(request: Request, part: tuple[int, int] | None) -> data.Data:
+def _dataset(request: Request, name: str) -> data.Data:
     """Data that ship with minstein."""
     import minstein as ms
 
-    name = request.source.partition(":")[2]
     if name not in ms.datasets.names():
         raise unknown("dataset", name, ms.datasets.names())
     whole = data.from_dataset(ms.datasets.load(name), request.source, request.reading)
-    return whole if part is None else whole._replace(x=whole.x[data.share(len(whole.x), part)])
+    part = request.wanted.part
+    return whole if part is None else data.take_share(whole, part)
 
 
 def _on_disk(request: Request) -> data.Data:
     """Rows that stay in their file, checked in one pass."""
     import minstein as ms
-    from minstein.sample import read_or_leave
+    from minstein.data.reading import read_or_leave
 
     places, columns = data.places(request.source, request.reading.columns)
     x = ms.OnDisk(request.source, places)
     read_or_leave(x)
     found = x.survey(ms.spaces.REALS)
-    data.check_extent(request.source, len(x), columns, found.low, found.high)
+    checks.check_extent(request.source, len(x), columns, found.low, found.high)
     return data.Data(x, columns, request.source)
 
 
-def _fitted(request: Request, table: data.Data) -> Done:
+def _fit(request: Request, table: data.Data) -> Done:
+    """Build the model and the discrepancy, minimise, and compute what else was asked for."""
+    import minstein as ms
+
+    if request.wanted.member is not None:
+        agreement.check(request)
+        table = _spread(table)
+    rows = table.x.impression if isinstance(table.x, ms.OnDisk) else table.x
+    start, about_model = model_of.build(request.model, request.values, rows, _row_names(table))
+    with screen.stage("Designing", quiet=request.quiet or request.wish.goal is None):
+        loss, about_loss = discrepancy.build(request.wish, rows, start, request.support)
+    fit = _minimise(request, start, table.x, loss)
+    fit = dataclasses.replace(fit, notes=(*_about(table), *about_model, *about_loss, *fit.notes))
+    return Done(
+        fit,
+        table,
+        _bootstrap(request, fit, table.x),
+        request.alpha,
+        request.seed,
+        request.quiet,
+        _comparison(request, fit, start, table.x),
+    )
+
+
+def _minimise(request: Request, start: Any, x: Any, loss: Any) -> Any:
+    """The fit, whether it converged or not."""
+    import minstein as ms
+
+    with screen.stage(f"Fitting {len(x)} observations", quiet=request.quiet):
+        try:
+            return ms.fit(
+                start,
+                x,
+                loss,
+                solver=_solver(request),
+                support=request.support,
+                key=_key(request),
+                progress=_progress(request),
+            )
+        except ms.NotConverged as failure:
+            return failure.fit
+
+
+def _bootstrap(request: Request, fit: Any, x: Any) -> Any:
+    """Estimates from resampled data, or None if they were not asked for or there is no minimum."""
+    if request.bootstrap is None or not fit.converged:
+        return None
     import jax
 
     import minstein as ms
 
-    if request.wanted.member is not None:
-        table = _spread(table)
-    rows = table.x.impression if isinstance(table.x, ms.OnDisk) else table.x
-    start, about_model = model_of.build(request.model, request.values, rows)
-    with screen.stage("Designing", quiet=request.quiet or request.wish.goal is None):
-        loss, about_loss = discrepancy.build(request.wish, rows, start)
-    notes = (*_about(table), *about_model, *about_loss)
-    progress = False if request.quiet or _is_other(request) else None
-    with screen.stage(f"Fitting {len(table.x)} observations", quiet=request.quiet):
-        try:
-            fit = ms.fit(start, table.x, loss, solver=_solver(request), key=_key(request), progress=progress)
-        except ms.NotConverged as failure:
-            fit = failure.fit
-    fit = dataclasses.replace(fit, notes=(*notes, *fit.notes))
-    found = None
-    if request.bootstrap is not None and fit.converged:
-        with screen.stage(f"Fitting {request.bootstrap} resampled data sets", quiet=request.quiet):
-            key = jax.random.key(request.seed)
-            found = ms.bootstrap(fit, table.x, key, replications=request.bootstrap, progress=progress)
-    comparison = None
-    if request.wish.goal is not None and fit.converged and (request.report or request.out):
-        with screen.stage("Comparing discrepancies", quiet=request.quiet):
-            comparison = ms.compare(start, table.x)
-    return Done(fit, table, found, request.alpha, request.seed, request.quiet, comparison)
+    key, count = jax.random.key(request.seed), request.bootstrap
+    with screen.stage(f"Fitting {count} resampled data sets", quiet=request.quiet):
+        return ms.bootstrap(fit, x, key, replications=count, progress=_progress(request))
+
+
+def _comparison(request: Request, fit: Any, start: Any, x: Any) -> Any:
+    """A design beside other discrepancies, for the report; None if there is no report to show it."""
+    if request.wish.goal is None or not fit.converged or not (request.report or request.out):
+        return None
+    import minstein as ms
+
+    with screen.stage("Comparing discrepancies", quiet=request.quiet):
+        return ms.compare(start, x, at=fit, support=request.support)
+
+
+def _progress(request: Request) -> bool | None:
+    """Whether the library shows a progress bar: never, or if it takes long."""
+    return False if request.quiet or _is_other(request) else None
+
+
+def _row_names(table: data.Data) -> Any:
+    """The number of each row that this process has, as a user would look it up in the file; None if
+    it has a share.
+    """
+    import minstein as ms
+
+    return None if isinstance(table.x, ms.Sharded | ms.OnDisk) else table.rows
 
 
 def _spread(table: data.Data) -> data.Data:
@@ -127,8 +209,9 @@ def _spread(table: data.Data) -> data.Data:
     import minstein as ms
 
     x = ms.shard(table.x)
-    data.check_extent(table.name, len(x), table.columns, x.min(), x.max())
-    return table._replace(x=x)
+    checks.check_extent(table.name, len(x), table.columns, x.min(), x.max())
+    kept = None if table.kept is None else ms.shard(table.kept.astype(float)).on_host()[:, 0] > 0
+    return table._replace(x=x, kept=kept)
 
 
 def _key(request: Request) -> Any:

@@ -4,7 +4,7 @@ import inspect
 from typing import Any, NamedTuple
 
 from . import own
-from .catalogue import Entry, Parameter
+from .catalogue import Entry, Formula, Parameter
 from .problem import Problem, unknown
 from .spec import FORMS, Choice, Own
 
@@ -18,16 +18,25 @@ class Values(NamedTuple):
     settings: dict[str, Any]
     fixed: dict[str, Any]
     starts: dict[str, Any]
+    positive: tuple[str, ...] = ()
 
     def check(self) -> None:
-        both = (set(self.settings) & set(self.fixed)) | (set(self.starts) & (set(self.settings) | set(self.fixed)))
+        both = (set(self.settings) & set(self.fixed)) | (
+            set(self.starts) & (set(self.settings) | set(self.fixed))
+        )
         for name in sorted(both):
             raise Problem(f"{name} is given more than once among --set, --fix and --start.")
+        for name in sorted(set(self.positive) & set(self.fixed)):
+            raise Problem(f"{name} is held by --fix, so --positive does not apply.")
 
-    def held(self) -> tuple[str, ...]:
-        """What is held because the user said so, in words."""
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each parameter that is held because the user said so."""
         told = {**self.settings, **self.fixed}
-        return tuple(f"{name} is held at {value}." for name, value in told.items() if not isinstance(value, str))
+        return tuple(
+            f"{name} is held at {value}."
+            for name, value in told.items()
+            if not isinstance(value, str)
+        )
 
 
 def check(choice: Choice | Own, values: Values) -> None:
@@ -36,71 +45,120 @@ def check(choice: Choice | Own, values: Values) -> None:
     if isinstance(choice, Own):
         return
     entry = choice.entry
-    known = [parameter.name for parameter in entry.parameters]
+    if values.positive:
+        raise Problem(
+            f"--positive is for a model of your own. {entry.name} knows which of its parameters are positive."
+        )
     for name in (*values.settings, *values.fixed, *values.starts):
-        if name not in known:
-            raise unknown(f"parameter of {entry.name} named", name, known)
+        _parameter(entry, name)
     for name, value in values.settings.items():
-        parameter = _parameter(entry, name)
-        if not parameter.held and not (parameter.shape == "scale" and value in FORMS):
-            raise Problem(f"{name} is fitted. --fix {name}=… holds it at a value; --start {name}=… begins there.")
+        _check_setting(_parameter(entry, name), value)
     for name, value in (*values.fixed.items(), *values.starts.items()):
         if isinstance(value, str):
             raise Problem(f"{name} must be a number here, got {value!r}.")
 
 
+def _check_setting(parameter: Parameter, value: Any) -> None:
+    """Refuse --set for a parameter that is fitted, unless it says which form a scale has."""
+    if not parameter.held and not (parameter.shape == "scale" and value in FORMS):
+        name = parameter.name
+        raise Problem(
+            f"{name} is fitted. --fix {name}=… holds it at a value; --start {name}=… begins there."
+        )
+
+
 def _parameter(entry: Entry, name: str) -> Parameter:
+    """The parameter of this name, or an error that names those that there are."""
     parameter = entry.parameter(name)
     if parameter is None:
         raise unknown(f"parameter of {entry.name} named", name, [p.name for p in entry.parameters])
     return parameter
 
 
-def build(choice: Choice | Own, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]:
-    """The model at its start on the data, and what was decided for the user."""
+def build(
+    choice: Choice | Own, values: Values, x: Any, rows: Any = None
+) -> tuple[Any, tuple[str, ...]]:
+    """The model at its start on the data, and what was decided for the user; `rows` are their
+    numbers in the file.
+    """
     if isinstance(choice, Choice):
         return _family(choice.entry, values, x)
     model = _own(choice, values)
-    _check_values(choice, model, x)
-    return model, (f"The model is {choice}.", *values.held())
+    _check_values(choice, model, x, rows)
+    return model, (f"The model is {choice}.", *values.notes(), *_unconstrained(model))
+
+
+def _unconstrained(model: Any) -> tuple[str, ...]:
+    """Name the parameters that may take any value, because a function does not say where it is
+    defined.
+    """
+    import minstein as ms
+    from minstein.models.functions import FromLogDensity
+
+    if not isinstance(model, FromLogDensity):
+        return ()
+    free = zip(ms.params.names(model), ms.params.links(model), strict=True)
+    names = [name for name, link in free if link == "identity"]
+    verb = "is" if len(names) == 1 else "are"
+    advice = "--positive NAME keeps a parameter above 0."
+    return (
+        (f"{', '.join(names)} {verb} unconstrained and may become negative; {advice}",)
+        if names
+        else ()
+    )
 
 
 # Families of the catalogue
 
 
 def _family(entry: Entry, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]:
-    """Built at its start on the data; then whatever the user said about a parameter takes its place."""
-    import minstein as ms
-
+    """The model at its start on the data, except for the parameters that the user gave a value."""
     from .library import resolve
 
-    family = resolve(entry)
-    form, notes = _form(entry, values, x.shape[1])
-    fields = {p.name: _initial(p, x.shape[1], form) for p in entry.parameters}
-    notes += _pairs(entry, x.shape[1]) + values.held()
+    family, d = resolve(entry), x.shape[1]
+    form, about_form = _form(entry, values, d)
+    fields = {p.name: _initial(p, d, form) for p in entry.parameters}
+    about_shapes = _shape_notes(entry, values, fields)
     given = {**values.settings, **values.fixed, **values.starts}
-    for p in entry.parameters:
-        if p.held and p.name in given:
-            fields[p.name] = given[p.name]
-        elif p.held:
-            advice = f"--set {p.name}=… changes it, --start {p.name}=… fits it."
-            notes += (f"{p.name} is held at {fields[p.name]:g}, the default: {advice}",)
+    fields |= {p.name: given[p.name] for p in entry.parameters if p.held and p.name in given}
     try:
         placed = family(**fields)
         placed = placed.start(x) if hasattr(placed, "start") else placed
         fields = {name: getattr(placed, name) for name in fields}
-        for name, value in values.fixed.items():
-            fields[name] = ms.fixed(_like(_parameter(entry, name), value, x.shape[1]))
-        for name, value in values.starts.items():
-            shaped = _like(_parameter(entry, name), value, x.shape[1])
-            fields[name] = ms.positive(shaped) if _parameter(entry, name).held else shaped
-        return family(**fields), notes
+        model = family(**fields | _given_fields(entry, values, d))
     except ValueError as reason:
         raise Problem(str(reason)) from reason
+    return model, (*about_form, *_pairs(entry, d), *values.notes(), *about_shapes)
+
+
+def _shape_notes(entry: Entry, values: Values, fields: dict[str, Any]) -> tuple[str, ...]:
+    """A sentence for each shape parameter that is held at its default."""
+    given = {**values.settings, **values.fixed, **values.starts}
+    return tuple(
+        f"{p.name} is held at {fields[p.name]:g}, the default: "
+        f"--set {p.name}=… changes it, --start {p.name}=… fits it."
+        for p in entry.parameters
+        if p.held and p.name not in given
+    )
+
+
+def _given_fields(entry: Entry, values: Values, d: int) -> dict[str, Any]:
+    """The values of --fix, which are held, and of --start, from which shape parameters are fitted
+    too.
+    """
+    import minstein as ms
+
+    shaped = lambda name, value: _like(_parameter(entry, name), value, d)
+    fixed = {name: ms.fixed(shaped(name, value)) for name, value in values.fixed.items()}
+    starts = {name: shaped(name, value) for name, value in values.starts.items()}
+    fitted = {name: ms.positive(starts[name]) for name in starts if _parameter(entry, name).held}
+    return fixed | starts | fitted
 
 
 def _form(entry: Entry, values: Values, d: int) -> tuple[str, tuple[str, ...]]:
-    """Whether a scale is a number, a vector or a matrix: as told, or as large as the data allow."""
+    """Whether a scale is a number, a vector or a matrix: as the user says, or as the number of
+    variables allows.
+    """
     if d == 1 or not any(p.shape == "scale" for p in entry.parameters):
         return "scalar", ()
     told = values.settings.get("scale")
@@ -109,7 +167,9 @@ def _form(entry: Entry, values: Values, d: int) -> tuple[str, tuple[str, ...]]:
     if "scale" in values.fixed or "scale" in values.starts:
         return "scalar", ()
     if d <= _FULL_UP_TO:
-        return "full", ("scale is a lower-triangular matrix; --set scale=diagonal or scale=scalar makes it smaller.",)
+        return "full", (
+            "scale is a lower-triangular matrix; --set scale=diagonal or scale=scalar makes it smaller.",
+        )
     why = f"because there are more than {_FULL_UP_TO} variables; --set scale=full or scale=scalar changes that"
     return "diagonal", (f"scale is one number for each variable, {why}.",)
 
@@ -120,12 +180,13 @@ def _initial(parameter: Parameter, d: int, form: str) -> Any:
     if parameter.shape == "scale":
         return {"scalar": 1.0, "diagonal": np.ones(d), "full": np.eye(d)}[form]
     if parameter.shape == "number":
-        return (d + 3) / 2 if parameter.default == "(d+3)/2" else parameter.default
+        default = parameter.default
+        return default.at(d) if isinstance(default, Formula) else default
     return _like(parameter, 1.0 if parameter.shape == "rate" else 0.0, d)
 
 
 def _like(parameter: Parameter, value: Any, d: int) -> Any:
-    """As many entries as the parameter has from one number; anything else as it is."""
+    """A number repeated for each entry of the parameter; anything else unchanged."""
     import numpy as np
 
     entries = _entries(parameter, d)
@@ -133,7 +194,7 @@ def _like(parameter: Parameter, value: Any, d: int) -> Any:
 
 
 def _entries(parameter: Parameter, d: int) -> int | None:
-    """How many entries a vector has; None where the parameter is none, or need not be."""
+    """The number of entries of a vector; None if the parameter is not a vector, or need not be."""
     if parameter.shape in ("location", "rate"):
         return d if d > 1 else None
     return {"site": d, "pair": d * (d - 1) // 2}.get(parameter.shape)
@@ -143,7 +204,9 @@ def _pairs(entry: Entry, d: int) -> tuple[str, ...]:
     """Which pair of variables a coupling belongs to."""
     if d < 3 or not any(p.shape == "pair" for p in entry.parameters):
         return ()
-    return (f"coupling has an entry for each pair of columns, in the order [0]–[1], [0]–[2], …, [{d - 2}]–[{d - 1}].",)
+    return (
+        f"coupling has an entry for each pair of columns, in the order [0]–[1], [0]–[2], …, [{d - 2}]–[{d - 1}].",
+    )
 
 
 # A user's own model
@@ -154,20 +217,26 @@ def _own(where: Own, values: Values) -> Any:
 
     thing = own.load(where)
     try:
-        model = _made(where, thing, values)
+        model = _make(where, thing, values)
         for name, value in values.fixed.items():
-            model = _held(model, name, value)
+            model = _with_held(model, name, value)
+        for name in values.positive:
+            model = _with_positive(model, name)
         for name, value in values.starts.items():
-            model = _started(model, name, value)
+            model = _with_start(model, name, value)
     except (ValueError, TypeError) as reason:
         raise Problem(f"{where}: {reason}") from reason
     if not ms.params.names(model):
-        raise Problem(f"{where} has no free parameters: write 1.0 instead of 1, or hold fewer of them.")
+        raise Problem(
+            f"{where} has no free parameters: write 1.0 instead of 1, or hold fewer of them."
+        )
     return model
 
 
-def _check_values(where: Own, model: Any, x: Any) -> None:
-    """Refuse a model that is not finite on the data. A NaN of log p may have a finite score, and would go unnoticed."""
+def _check_values(where: Own, model: Any, x: Any, rows: Any) -> None:
+    """Refuse a model that is not finite on the data. A NaN of log p may have a finite score, and
+    would go unnoticed.
+    """
     import jax
     import numpy as np
 
@@ -177,28 +246,41 @@ def _check_values(where: Own, model: Any, x: Any) -> None:
         values = np.asarray(jax.vmap(model)(x.local if isinstance(x, ms.Sharded) else x))
     bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else np.zeros(0)
     if bad.size:
+        row = (
+            f"row {bad[0] + 1} of the share of this process"
+            if rows is None
+            else f"row {rows[bad[0]]}"
+        )
         raise Problem(
             f"{where} returns {values[bad[0]]} at {bad.size} of {len(values)} observations, "
-            f"the first in row {bad[0] + 1}. Begin where it is finite (--start NAME=VALUE), or leave out observations "
+            f"the first in {row}. Begin where it is finite (--start NAME=VALUE), or leave out observations "
             "that it rules out."
         )
 
 
-def _made(where: Own, thing: Any, values: Values) -> Any:
-    """A model as it is; what a class or function makes from --set; or fn(params, x) at --start and --fix."""
+def _make(where: Own, thing: Any, values: Values) -> Any:
+    """A model as it is; what a class or function makes from --set; or fn(params, x) at --start and
+    --fix.
+    """
     import minstein as ms
 
     if inspect.isclass(thing) or inspect.isroutine(thing):
         if _is_log_density(thing):
             params = {**values.settings, **values.fixed, **values.starts}
             if not params:
-                raise Problem(f"{where} is a function of (params, x). Give its parameters: --start NAME=VALUE.")
+                raise Problem(
+                    f"{where} is a function of (params, x). Give its parameters: --start NAME=VALUE."
+                )
             return ms.models.from_log_density(thing, params)
         thing = thing(**values.settings)
     elif values.settings:
-        raise Problem(f"{where} is a finished model, so --set does not apply. Use --fix or --start.")
+        raise Problem(
+            f"{where} is a finished model, so --set does not apply. Use --fix or --start."
+        )
     if not callable(thing):
-        raise Problem(f"{where} is no model: a model is called on one point x and returns log p(x) up to a constant.")
+        raise Problem(
+            f"{where} is not a model: a model is called on one point x and returns log p(x) up to a constant."
+        )
     return thing
 
 
@@ -206,11 +288,13 @@ def _is_log_density(thing: Any) -> bool:
     """Whether it is a function fn(params, x)."""
     if inspect.isclass(thing):
         return False
-    required = [p.name for p in inspect.signature(thing).parameters.values() if p.default is p.empty]
+    required = [
+        p.name for p in inspect.signature(thing).parameters.values() if p.default is p.empty
+    ]
     return len(required) == 2 and required[1] == "x"
 
 
-def _held(model: Any, name: str, value: Any) -> Any:
+def _with_held(model: Any, name: str, value: Any) -> Any:
     """The model with a whole leaf held at a value."""
     import numpy as np
 
@@ -223,7 +307,20 @@ def _held(model: Any, name: str, value: Any) -> Any:
     return ms.params.with_leaf(model, name, ms.fixed(_broadcast(name, value, np.shape(old))))
 
 
-def _started(model: Any, name: str, value: Any) -> Any:
+def _with_positive(model: Any, name: str) -> Any:
+    """The model with a whole leaf marked as positive, at the value it has."""
+    import minstein as ms
+
+    leaves = ms.params.leaves(model)
+    if name not in leaves:
+        raise unknown("parameter named", name, leaves)
+    leaf = leaves[name]
+    return ms.params.with_leaf(
+        model, name, ms.positive(leaf.value if ms.params.is_marked(leaf) else leaf)
+    )
+
+
+def _with_start(model: Any, name: str, value: Any) -> Any:
     """The model with a leaf, or one entry of it, at a value."""
     import numpy as np
 
@@ -237,7 +334,7 @@ def _started(model: Any, name: str, value: Any) -> Any:
     theta[entries] = _broadcast(name, np.ravel(value) if np.ndim(value) else value, (len(entries),))
     started = ms.params.with_theta(model, theta)
     if not np.isfinite(ms.params.to_real(started)).all():
-        raise Problem(f"--start {name}: the value is outside of what the parameter allows.")
+        raise Problem(f"--start {name}: the value is outside the range of the parameter.")
     return started
 
 

@@ -13,15 +13,23 @@ FILE = click.Path(path_type=Path)
 
 
 class Named(click.ParamType):
-    """A name of the catalogue, with arguments perhaps, or something of the user's own. The shell completes names."""
+    """A name of the catalogue, perhaps with arguments, or a place in the user's own code. The shell
+    completes names.
+    """
 
     name = "name"
 
     def __init__(self, entries: tuple[Entry, ...]):
         self.entries = entries
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        found = [CompletionItem(e.name, help=e.line) for e in self.entries if e.name.startswith(incomplete)]
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        found = [
+            CompletionItem(e.name, help=e.line)
+            for e in self.entries
+            if e.name.startswith(incomplete)
+        ]
         return found or [CompletionItem(incomplete, type="file")]
 
 
@@ -56,17 +64,28 @@ def _of(entries: tuple[Entry, ...]) -> str:
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "Data": {
-        "--columns/-c": {"multiple": True, "metavar": "A,B,…", "help": "Columns, by name or number; by default all."},
+        "--columns/-c": {
+            "multiple": True,
+            "metavar": "A,B,…",
+            "help": "Columns, by name or number; by default all.",
+        },
         "--header/--no-header": {
             "default": None,
-            "help": "Whether the first line of a CSV file has names; by default this is found out.",
+            "help": "Whether the first line of a CSV file has names; by default detected automatically.",
         },
-        "--delimiter": {"metavar": "CHAR", "help": "What separates columns in a CSV file; by default found out."},
-        "--decimal": {"metavar": "CHAR", "default": ".", "help": "The decimal point in a CSV file."},
+        "--delimiter": {
+            "metavar": "CHAR",
+            "help": "What separates columns in a CSV file; by default detected automatically.",
+        },
+        "--decimal": {
+            "metavar": "CHAR",
+            "default": ".",
+            "help": "The decimal point in a CSV file.",
+        },
         "--drop-missing": {"is_flag": True, "help": "Leave out rows with missing values."},
         "--on-disk/--in-memory": {
             "default": None,
-            "help": "Whether a Parquet or .npy file is read in blocks; by default where it is larger than a quarter of "
+            "help": "Whether a Parquet or .npy file is read in blocks; by default if it is larger than a quarter of "
             "the memory.",
         },
     },
@@ -79,7 +98,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "function or class that makes one from --set, or a function log_p(params, x) with --start. "
             "This runs the code in that file.",
         },
-        "--set": {"multiple": True, "metavar": "NAME=VALUE", "help": "Set a shape parameter: --set df=5."},
+        "--set": {
+            "multiple": True,
+            "metavar": "NAME=VALUE",
+            "help": "Set a shape parameter: --set df=5.",
+        },
         "--fix": {
             "multiple": True,
             "metavar": "NAME=VALUE",
@@ -88,7 +111,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "--start": {
             "multiple": True,
             "metavar": "NAME=VALUE",
-            "help": "Begin there: --start loc=0. A shape parameter with a start is fitted too.",
+            "help": "Start from this value: --start loc=0. A shape parameter with a start is fitted too.",
+        },
+        "--space": {
+            "metavar": "box:LOW,HIGH",
+            "help": "Where the density ends: box:0,inf for positive data, box:0,1; by default detected automatically.",
+        },
+        "--positive": {
+            "multiple": True,
+            "metavar": "A,B,…",
+            "help": "Keep parameters of your own model above 0. Without it they may take any value.",
         },
     },
     "Discrepancy": {
@@ -104,8 +136,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         },
         "--lengthscale/-l": {
             "metavar": "LENGTH",
-            "help": "median, that of the distances of standardised data; a multiple such as 4*median; or a number in "
-            "the units of the data. By default median. For discrete-ksd a number of variables.",
+            "help": "median, the median distance of the standardised data; a multiple such as 4*median; or a number in "
+            "the units of the data. By default median. For discrete-ksd, a number of variables.",
         },
         "--diffusion": {
             "metavar": "NAME[:ARGS]",
@@ -122,16 +154,29 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "one under which outliers have no influence.",
         },
         "--robust": {"is_flag": True, "help": "The same as --goal robust."},
-        "--solver": {"metavar": "NAME", "type": Named(SOLVERS), "help": f"{_of(SOLVERS)}; by default chosen."},
+        "--solver": {
+            "metavar": "NAME",
+            "type": Named(SOLVERS),
+            "help": f"{_of(SOLVERS)}; by default chosen automatically.",
+        },
     },
     "Uncertainty": {
-        "--alpha": {"type": float, "default": 0.05, "show_default": True, "help": "Intervals have level 1 − alpha."},
-        "--bootstrap": {"type": click.IntRange(2), "metavar": "N", "help": "Errors also from N resampled data sets."},
+        "--alpha": {
+            "type": float,
+            "default": 0.05,
+            "show_default": True,
+            "help": "Intervals have level 1 − alpha.",
+        },
+        "--bootstrap": {
+            "type": click.IntRange(2),
+            "metavar": "N",
+            "help": "Also compute standard errors from N resampled data sets.",
+        },
         "--seed": {
             "type": click.IntRange(0, 2**32 - 1),
             "metavar": "N",
             "default": 0,
-            "help": "For the bootstrap and cd.",
+            "help": "The random seed of the bootstrap and of cd.",
         },
     },
     "Many machines": {
@@ -140,19 +185,34 @@ OPTIONS: dict[str, dict[str, Any]] = {
             "metavar": "N",
             "help": "Share rows and work among N processes: on this host, unless --coordinator is given.",
         },
-        "--coordinator": {"metavar": "HOST:PORT", "help": "Where process 0 is, as the others reach it."},
+        "--coordinator": {
+            "metavar": "HOST:PORT",
+            "help": "The address at which the other processes reach process 0.",
+        },
         "--process-id": {
             "type": click.IntRange(0),
             "metavar": "I",
-            "help": "Which of them this one is, from 0.",
+            "help": "The number of this process, from 0.",
         },
     },
     "Output": {
-        "--out": {"type": FILE, "metavar": "DIR", "help": "Write summary, fit, report and pictures to a directory."},
-        "--report": {"type": FILE, "metavar": "FILE", "help": "Write a page to look at: report.html."},
-        "--save": {"type": FILE, "metavar": "FILE", "help": "Write the fit: fit.json, for minstein show."},
+        "--out": {
+            "type": FILE,
+            "metavar": "DIR",
+            "help": "Write summary, fit, report and pictures to a directory.",
+        },
+        "--report": {
+            "type": FILE,
+            "metavar": "FILE",
+            "help": "Write a report as a page for a browser: report.html.",
+        },
+        "--save": {
+            "type": FILE,
+            "metavar": "FILE",
+            "help": "Write the fit: fit.json, for minstein show.",
+        },
         "--json": {"is_flag": True, "help": "Print JSON instead of a table."},
-        "--quiet/-q": {"is_flag": True, "help": "Print nothing but errors, and JSON if asked for."},
+        "--quiet/-q": {"is_flag": True, "help": "Print only errors, and JSON if asked for."},
         "--debug": {"is_flag": True, "help": "Show the traceback of an error."},
     },
 }
@@ -164,7 +224,9 @@ def _declared(key: str) -> tuple[tuple[str, ...], str]:
     return ((key, name) if "/--" in key else (*key.split("/"), name)), name
 
 
-GROUPS = {title: [_declared(key)[1] for key in options] for title, options in OPTIONS.items()} | {"Other": []}
+GROUPS = {title: [_declared(key)[1] for key in options] for title, options in OPTIONS.items()} | {
+    "Other": []
+}
 
 
 def every_option(command: Callable) -> Callable:

@@ -16,7 +16,9 @@ def load(own: Own) -> Any:
     try:
         module = _file(Path(own.place)) if own.is_file else _module(own.place)
     except (Exception, SystemExit) as reason:
-        raise Problem(f"{own.place} could not be run: {type(reason).__name__}: {reason}") from reason
+        raise Problem(
+            f"{own.place} could not be run: {type(reason).__name__}: {reason}"
+        ) from reason
     if not hasattr(module, own.name):
         public = [name for name in vars(module) if not name.startswith("_")]
         raise Problem(f"{own.place} has no {own.name!r}. It has: {', '.join(public) or 'nothing'}.")

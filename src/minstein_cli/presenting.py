@@ -2,11 +2,13 @@
 
 import json
 import math
+import sys
 from typing import Any, NamedTuple
 
 from . import screen
 from .complaint import complain
 from .data import Data
+from .plain import escape_json, plain
 
 
 class Done(NamedTuple):
@@ -22,40 +24,41 @@ class Done(NamedTuple):
 
 
 def show(done: Done, *, as_json: bool) -> None:
-    """Print the fit: a table, or JSON, or nothing; and what to do where there was no minimum."""
+    """Print the fit as a table, as JSON or not at all, and what to do if it did not converge."""
     fit = done.fit
     if as_json:
-        print(json.dumps(described(done), indent=1, ensure_ascii=False))
+        print(escape_json(json.dumps(describe(done), indent=1, ensure_ascii=False)))
     elif not done.quiet:
         screen.summary(fit.summary(done.alpha))
         if done.bootstrap is not None:
             print()
             screen.summary(bootstrap_summary(done))
+    sys.stdout.flush()
     if not fit.converged:
         complain("Not converged", f"{fit.message} {_ADVICE}")
 
 
 _ADVICE = (
-    "Other starts (--start NAME=VALUE), a parameter held (--fix NAME=VALUE), another discrepancy or --lengthscale, or "
-    "--solver direct-search for a density with a kink may help. The estimates above have no standard errors."
+    "Other starts (--start NAME=VALUE), holding a parameter (--fix NAME=VALUE), another discrepancy or --lengthscale, "
+    "or --solver direct-search for a density with a kink may help. The estimates above have no standard errors."
 )
 
 
 def bootstrap_summary(done: Done) -> Any:
     """The bootstrap as a table of the same kind as the fit's."""
-    from minstein.summary import Summary
+    from minstein.result.summary import Summary
 
     found, alpha = done.bootstrap, done.alpha
     ends = found.conf_int(alpha)
-    rows = tuple((name, (found.bse[name], *ends[name])) for name in found.names)
+    rows = tuple((plain(name), (found.bse[name], *ends[name])) for name in found.names)
     count = f"{len(found.theta)}, of which {int(found.converged.sum())} converged"
     facts = (("Replications", count), ("Seed", str(done.seed)))
     columns = ("std. error", f"{100 * (1 - alpha):g} % from", "to")
     return Summary("Bootstrap, percentile intervals", facts, columns, rows, ())
 
 
-def described(done: Done) -> dict[str, Any]:
-    """What a program wants to know; null where there is no number."""
+def describe(done: Done) -> dict[str, Any]:
+    """The fit for a program to read; null if there is no number."""
     fit = done.fit
     ends = fit.conf_int(done.alpha)
     facts: dict[str, Any] = {

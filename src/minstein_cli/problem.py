@@ -1,4 +1,4 @@
-"""What is told to the user in one message, without a traceback."""
+"""Errors that the user sees as one message, without a traceback."""
 
 import difflib
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ class Problem(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, advice: str = "") -> Problem:
-    """There is no such thing, but there are others, one of them perhaps of nearly this name."""
+    """The error for a name that does not exist: it lists those that do, and suggests the nearest."""
     names = list(known)
     near = difflib.get_close_matches(name, names, 1, 0.5)
     guess = f" Did you mean {near[0]!r}?" if near else ""

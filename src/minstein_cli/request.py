@@ -20,6 +20,7 @@ class Request(NamedTuple):
     wish: discrepancy.Wish
     wanted: launching.Wanted
     solver: Entry | None
+    support: tuple[float, float] | None
     alpha: float
     bootstrap: int | None
     seed: int
@@ -56,7 +57,16 @@ class Request(NamedTuple):
             self._check_on_disk()
         model_of.check(self.model, self.values)
         discrepancy.check(self.wish, self.model)
-        inside = [] if self.out is None else [self.out / "summary.txt"]
-        if self.out is not None and self.out.exists() and not self.out.is_dir():
+        if (
+            self.out is not None
+            and (self.out.exists() or self.out.is_symlink())
+            and not self.out.is_dir()
+        ):
             raise Problem(f"--out {self.out} is a file, not a directory.")
-        outputs.check(self.files + inside, data=self.source)
+        inside = [] if self.out is None else [self.out / name for name in outputs.IN_DIRECTORY]
+        outputs.check(self.files + inside, inputs={"data": self.source, **_code(self.model)})
+
+
+def _code(model: Choice | Own) -> dict[str, str]:
+    """The file that a user's own model is in."""
+    return {"model": model.place} if isinstance(model, Own) and model.is_file else {}

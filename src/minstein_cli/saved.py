@@ -1,5 +1,7 @@
 """The commands that only look: show, compare, datasets."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ _FORMATS = {"text": None, "markdown": "to_markdown", "latex": "to_latex", "html"
 
 def show(path: Path, alpha: float, form: str) -> None:
     """The summary of a saved fit."""
-    summary = _loaded([path])[0].summary(alpha)
+    summary = _load([path])[0].summary(alpha)
     method = _FORMATS[form]
     if method is None:
         screen.summary(summary)
@@ -23,20 +25,14 @@ def compare(paths: list[Path]) -> None:
     """Estimates with standard errors, a column for each fit."""
     if len(paths) < 2:
         raise Problem("A comparison needs at least two fits.")
-    fits = _loaded(paths)
-    names = list(dict.fromkeys(name for fit in fits for name in fit.names))
-    rows = [(name, [_estimate(fit, name) for fit in fits]) for name in names]
-    rows += [
-        ("model", [_model(fit) for fit in fits]),
-        ("discrepancy", [_discrepancy(fit.discrepancy) for fit in fits]),
-        ("loss", [f"{float(fit.loss):.4g}" for fit in fits]),
-        ("n", [str(fit.n) for fit in fits]),
-        ("converged", ["yes" if fit.converged else "no" for fit in fits]),
-    ]
+    fits = _load(paths)
+    names = dict.fromkeys(name for fit in fits for name in fit.names)
+    cells = {name: partial(_estimate, name=name) for name in names}
+    rows = [(title, list(map(cell, fits))) for title, cell in {**cells, **_FACTS}.items()]
     screen.side_by_side(_short(paths), rows, _caveats(fits))
 
 
-def _loaded(paths: list[Path]) -> list[Any]:
+def _load(paths: list[Path]) -> list[Any]:
     for path in paths:
         if not path.is_file():
             raise Problem(f"There is no file {path}.")
@@ -46,8 +42,10 @@ def _loaded(paths: list[Path]) -> list[Any]:
 
 
 def _short(paths: list[Path]) -> list[str]:
-    """The names of the files, with their directories where the names alone do not tell them apart."""
-    return [path.stem if [p.stem for p in paths].count(path.stem) == 1 else str(path) for path in paths]
+    """The names of the files, with their directories if the names alone are not distinct."""
+    return [
+        path.stem if [p.stem for p in paths].count(path.stem) == 1 else str(path) for path in paths
+    ]
 
 
 def _estimate(fit: Any, name: str) -> str:
@@ -57,23 +55,36 @@ def _estimate(fit: Any, name: str) -> str:
     return f"{fit.params[name]:.4g}" + ("" if error != error else f" ({error:.2g})")
 
 
-def _model(fit: Any) -> str:
-    return fit.summary().title.partition(",")[0]
-
-
-def _discrepancy(discrepancy: Any) -> str:
+def _discrepancy(fit: Any) -> str:
     """'KSD', 'SM', or 'DKSD, Redescending'."""
+    import minstein as ms
+    from minstein.stein.diffusions import Constant
+
+    discrepancy = fit.discrepancy
     name, diffusion = type(discrepancy).__name__, getattr(discrepancy, "diffusion", None)
     if diffusion is None:
         return name
-    if type(diffusion).__name__ == "Constant":
-        return name.removeprefix("D")
+    if isinstance(diffusion, Constant):
+        return {ms.DKSD: "KSD", ms.DSM: "SM"}.get(type(discrepancy), name)
     return f"{name}, {type(getattr(diffusion, 'field', diffusion)).__name__}"
 
 
+_FACTS: dict[str, Callable[[Any], str]] = {
+    "model": lambda fit: fit.model_name,
+    "discrepancy": _discrepancy,
+    "loss": lambda fit: f"{float(fit.loss):.4g}",
+    "n": lambda fit: str(fit.n),
+    "converged": lambda fit: "yes" if fit.converged else "no",
+}
+"""What is compared besides the estimates."""
+
+
 def _caveats(fits: list[Any]) -> list[str]:
+    import equinox as eqx
+
     notes = ["Standard errors are in brackets."]
-    if len({repr(fit.discrepancy) for fit in fits}) > 1:
+    # Other machines round differently, so that the last digits need not agree.
+    if not eqx.tree_equal(*(fit.discrepancy for fit in fits), rtol=1e-6):
         notes.append("The discrepancies differ, so the losses cannot be compared.")
     if len({(fit.n, fit.d) for fit in fits}) > 1:
         notes.append("The fits are not of the same data.")

@@ -11,14 +11,23 @@ from rich.table import Table
 from rich.text import Text
 
 from .catalogue import Entry, Parameter
+from .plain import plain
 
 _WIDE = 1000
 """Where nobody looks at the output but a program, no line is broken."""
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave a reader that has gone to whoever runs the command; Rich would end it with status
+        1.
+        """
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Text as it is: no markup, no highlighting. Colours only on a terminal."""
-    screen = Console(markup=False, highlight=False, soft_wrap=False)
+    screen = _Console(markup=False, highlight=False, soft_wrap=False)
     if not screen.is_terminal:
         screen.width = _WIDE
     return screen
@@ -62,21 +71,22 @@ def entry(one: Entry) -> None:
     screen = console()
     screen.print(Text.assemble((one.name, "bold"), f": {one.line}"))
     for p in one.parameters:
-        screen.print(f"  {p.name}: {p.meaning}{_said(p)}")
+        screen.print(f"  {p.name}: {p.meaning}{_origin(p)}")
 
 
-def _said(p: Parameter) -> str:
-    if p.default is None:
+def _origin(p: Parameter) -> str:
+    """Where the value of a parameter comes from."""
+    if p.required:
         return "; must be given"
-    if p.held:
-        return f"; held at {_default(p)}"
-    return f"; see {p.default}" if _default(p).startswith("--") else f"; by default {_default(p)}"
+    if p.option:
+        return f"; see {p.option}"
+    return f"; held at {_default(p)}" if p.held else f"; by default {_default(p)}"
 
 
 def _brief(p: Parameter) -> str:
-    """'loc', 'df=5', or 'c (--lengthscale)' where it has an option of its own."""
-    if isinstance(p.default, str) and p.default.startswith("--"):
-        return f"{p.name} ({p.default})"
+    """'loc', 'df=5', or 'c (--lengthscale)' if it has an option of its own."""
+    if p.option:
+        return f"{p.name} ({p.option})"
     return f"{p.name}={_default(p)}" if isinstance(p.default, float) or p.held else p.name
 
 
@@ -115,25 +125,41 @@ def _number(value: float) -> str:
 
 
 def side_by_side(columns: list[str], rows: list[tuple[str, list[str]]], notes: list[str]) -> None:
-    """A row for each name, a column for each fit, and as many tables as the width of the screen calls for."""
+    """Print a row for each name and a column for each fit, in as many tables as the width of the
+    screen calls for.
+    """
     screen = console()
-    widths = [max(len(text) for text in (column, *(cells[i] for _, cells in rows))) for i, column in enumerate(columns)]
+    columns = list(map(plain, columns))
+    rows = [(plain(name), list(map(plain, cells))) for name, cells in rows]
     room = screen.width - max(len(name) for name, _ in rows)
-    for chosen in _packed(widths, room):
-        table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
-        table.add_column("", style="bold", no_wrap=True)
-        for i in chosen:
-            table.add_column(columns[i], justify="right", overflow="fold")
-        for name, cells in rows:
-            table.add_row(name, *(cells[i] for i in chosen))
-        screen.print(table)
+    for chosen in _pack(_widths(columns, rows), room):
+        screen.print(_table(screen, columns, rows, chosen))
         screen.print()
     for note in notes:
         screen.print(note)
 
 
-def _packed(widths: list[int], room: int) -> list[list[int]]:
-    """Columns in order, as many to a table as there is room for, and one at the least."""
+def _table(
+    screen: Console, columns: list[str], rows: list[tuple[str, list[str]]], chosen: list[int]
+) -> Table:
+    """A table of some of the columns."""
+    table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
+    table.add_column("", style="bold", no_wrap=True)
+    for i in chosen:
+        table.add_column(columns[i], justify="right", overflow="fold")
+    for name, cells in rows:
+        table.add_row(name, *(cells[i] for i in chosen))
+    return table
+
+
+def _widths(columns: list[str], rows: list[tuple[str, list[str]]]) -> list[int]:
+    """The width of each column: that of its longest text."""
+    texts = zip(columns, *(cells for _, cells in rows), strict=True)
+    return [max(map(len, column)) for column in texts]
+
+
+def _pack(widths: list[int], room: int) -> list[list[int]]:
+    """Columns in order, as many to a table as there is room for, and at least one."""
     tables: list[list[int]] = [[]]
     for i, width in enumerate(widths):
         if tables[-1] and sum(widths[j] + 3 for j in tables[-1]) + width + 3 > room:

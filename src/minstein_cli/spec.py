@@ -33,7 +33,9 @@ MAY_BE_OWN = ("model", "kernel", "diffusion")
 
 
 def choose(kind: str, text: str, entries: tuple[Entry, ...]) -> Choice | Own:
-    """'decay:2', 'matern:smoothness=3.5': an entry with arguments; 'file.py:name', 'package.module:name': one's own."""
+    """'decay:2', 'matern:smoothness=3.5': an entry with arguments; 'file.py:name',
+    'package.module:name': one's own.
+    """
     head, colon, rest = text.partition(":")
     entry = find(entries, head)
     if entry is not None:
@@ -43,7 +45,9 @@ def choose(kind: str, text: str, entries: tuple[Entry, ...]) -> Choice | Own:
         advice = "Your own is given as path/to/file.py:name." if kind in MAY_BE_OWN else ""
         raise unknown(kind, text, names(entries), advice=advice)
     if not name.isidentifier():
-        raise Problem(f"{text!r} names no object. Write path/to/file.py:name or package.module:name.")
+        raise Problem(
+            f"{text!r} does not name an object. Write path/to/file.py:name or package.module:name."
+        )
     own = Own(place, name)
     if own.is_file and not Path(place).is_file():
         raise Problem(f"There is no file {place}.")
@@ -58,17 +62,25 @@ def _arguments(kind: str, entry: Entry, text: str) -> dict[str, Any]:
         name, equals, value = part.partition("=")
         if not equals:
             if position >= len(known):
-                raise Problem(f"The {kind} {entry.name} takes {len(known)} arguments, and {text!r} gives more.")
+                raise Problem(
+                    f"The {kind} {entry.name} takes {len(known)} arguments, and {text!r} gives more."
+                )
             name, value = known[position], part
         if name not in known:
             raise unknown(f"argument of the {kind} {entry.name} named", name, known)
-        arguments[name] = value if value in _words(entry, name) else number(value, f"{name} of the {kind} {entry.name}")
+        arguments[name] = (
+            value
+            if value in _words(entry, name)
+            else number(value, f"{name} of the {kind} {entry.name}")
+        )
     return arguments
 
 
 def _words(entry: Entry, name: str) -> tuple[str, ...]:
     parameter = entry.parameter(name)
-    return (parameter.default,) if parameter is not None and isinstance(parameter.default, str) else ()
+    return (
+        (parameter.default,) if parameter is not None and isinstance(parameter.default, str) else ()
+    )
 
 
 def number(text: str, what: str) -> float:
@@ -89,6 +101,19 @@ def assignments(option: str, texts: Iterable[str]) -> dict[str, Any]:
             raise Problem(f"{option} gives {name} twice.")
         found[name] = _value(value, f"{option} {name}")
     return found
+
+
+def box(text: str) -> tuple[float, float]:
+    """'box:0,inf' as the pair of its ends."""
+    kind, _, ends = text.partition(":")
+    if kind != "box" or ends.count(",") != 1:
+        raise Problem(
+            f"--space must be box:LOW,HIGH, such as box:0,inf for positive data, got {text!r}."
+        )
+    low, high = (number(end, f"--space {text}") for end in ends.split(","))
+    if not low < high:
+        raise Problem(f"--space {text}: the lower end must be below the upper one.")
+    return low, high
 
 
 FORMS = ("full", "diagonal", "scalar")

@@ -1,11 +1,11 @@
 """A fit as files: the fit itself, its report, its summary and its pictures."""
 
-from collections.abc import Callable
+import warnings
 from pathlib import Path
 from typing import Any
 
 from . import outputs, screen
-from .launching import typed
+from .launching import typed_command
 from .presenting import Done, bootstrap_summary
 from .problem import Problem
 
@@ -15,23 +15,29 @@ def write(done: Done, *, out: Path | None, report: Path | None, save: Path | Non
     wanted = [path for path in (save, report, out) if path is not None]
     if not wanted:
         return []
-    with screen.stage("Writing", quiet=done.quiet), outputs.together() as beside:
+    with screen.stage("Writing", quiet=done.quiet), outputs.together() as batch:
         if save is not None:
-            done.fit.save(beside(save))
+            done.fit.save(batch.beside(save))
         if report is not None:
-            _report(done, beside(report))
+            _report(done, batch.beside(report))
         if out is not None:
-            _directory(done, out, beside)
+            _directory(done, out, batch)
     return wanted
 
 
-def _directory(done: Done, out: Path, beside: Callable[[Path], Path]) -> None:
-    texts = [done.fit.summary(done.alpha)] + ([] if done.bootstrap is None else [bootstrap_summary(done)])
-    beside(out / "summary.txt").write_text("\n\n".join(map(str, texts)) + "\n", encoding="utf-8")
-    done.fit.save(beside(out / "fit.json"))
-    _report(done, beside(out / "report.html"))
+def _directory(done: Done, out: Path, batch: outputs.Batch) -> None:
+    texts = [done.fit.summary(done.alpha)] + (
+        [] if done.bootstrap is None else [bootstrap_summary(done)]
+    )
+    summary, fit, report = (
+        batch.beside(out / name) for name in ("summary.txt", "fit.json", "report.html")
+    )
+    summary.write_text("\n\n".join(map(str, texts)) + "\n", encoding="utf-8")
+    done.fit.save(fit)
+    _report(done, report)
     for name, picture in _pictures(done).items():
-        _draw(picture, beside(out / f"{name}.png"))
+        _draw(picture, batch.beside(out / f"{name}.png"))
+    batch.list_sums(out)
 
 
 def _report(done: Done, path: Path) -> None:
@@ -42,11 +48,13 @@ def _report(done: Done, path: Path) -> None:
         done.data.x,
         path,
         columns=done.data.columns,
-        command=typed(),
+        rows=done.data.rows,
+        command=typed_command(),
         seed=done.seed,
         bootstrap=done.bootstrap,
         comparison=done.comparison,
         alpha=done.alpha,
+        notes=(f"Rows are those of {done.data.name}, the first row of data being 1.",),
     )
 
 
@@ -61,28 +69,40 @@ def _pictures(done: Done) -> dict[str, Any]:
     import minstein as ms
 
     fit, x = done.fit, done.data.x
-    certain = fit.converged and np.isfinite(fit.cov_params()).all()
-    pictures = {"trace": lambda ax: ms.plot.trace(fit, ax=ax)}
-    discrete = ms.spaces.space_of(fit.model).discrete
-    if fit.d <= 2 and not discrete:
-        names = dict(zip(("xlabel", "ylabel"), done.data.columns, strict=False))
-        pictures["density"] = lambda ax: ms.plot.density(fit, x, ax=ax).set(**names)
-    if certain:
-        pictures["intervals"] = lambda ax: ms.plot.intervals(fit, alpha=done.alpha, ax=ax)
-    if certain and fit.d == 1 and not discrete:
-        pictures["influence"] = lambda ax: ms.plot.influence(fit, x, ax=ax)
-    if certain and fit.n <= _ROWS_FOR_LOSS and not isinstance(x, ms.Sharded):
-        pictures["loss"] = lambda ax: ms.plot.loss(fit, x, ax=ax)
-    return pictures
+    certain = bool(fit.converged and np.isfinite(fit.cov_params()).all())
+    continuous = not ms.spaces.space_of(fit.model).discrete
+    few = fit.n <= _ROWS_FOR_LOSS and not isinstance(x, ms.Sharded)
+    names = dict(zip(("xlabel", "ylabel"), done.data.columns, strict=False))
+    drawable = {
+        "trace": (True, lambda ax: ms.plot.trace(fit, ax=ax)),
+        "density": (
+            fit.d <= 2 and continuous,
+            lambda ax: ms.plot.density(fit, x, ax=ax).set(**names),
+        ),
+        "intervals": (certain, lambda ax: ms.plot.intervals(fit, alpha=done.alpha, ax=ax)),
+        "influence": (
+            certain and fit.d == 1 and continuous,
+            lambda ax: ms.plot.influence(fit, x, ax=ax),
+        ),
+        "loss": (certain and few, lambda ax: ms.plot.loss(fit, x, ax=ax)),
+    }
+    return {name: draw for name, (possible, draw) in drawable.items() if possible}
 
 
 def _draw(picture: Any, path: Path) -> None:
     try:
+        import matplotlib
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as reason:
-        raise Problem("--out draws pictures, which needs matplotlib: pip install 'minstein[plots]'.") from reason
-    figure = Figure(layout="constrained", dpi=150)
-    FigureCanvasAgg(figure)
-    picture(figure.add_subplot())
-    figure.savefig(path, format="png")
+        raise Problem(
+            "--out draws pictures, which needs matplotlib: pip install 'minstein[plots]'."
+        ) from reason
+    with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.filterwarnings(
+            "ignore", "Glyph", UserWarning
+        )  # a name may have signs that the font lacks
+        figure = Figure(layout="constrained", dpi=150)
+        FigureCanvasAgg(figure)
+        picture(figure.add_subplot())
+        figure.savefig(path, format="png")

@@ -145,8 +145,7 @@ def test_a_large_file_stays_on_disk_unless_told_otherwise(tmp_path, monkeypatch)
     stays = lambda name, told=None: data.stays_on_disk(str(tmp_path / name), Reading(on_disk=told))
     assert [stays(name) for name in ("x.npy", "x.parquet", "x.csv")] == [False, False, False]
     assert stays("x.npy", True)
-    (tmp_path / "memory.max").write_text("200\n")
-    monkeypatch.setattr(data, "_LIMIT", tmp_path / "memory.max")
+    monkeypatch.setattr("minstein_cli.memory.total", lambda: 200)
     assert [stays(name) for name in ("x.npy", "x.parquet", "x.csv")] == [True, True, False]
     assert not stays("x.npy", False)
     with pytest.raises(Problem, match="cannot be read in blocks"):

@@ -15,8 +15,9 @@ import pytest
 from scipy import stats
 
 import minstein as ms
-from minstein.default import robust_discrepancy
-from minstein.resampling import Bootstrap
+from minstein._files import replacing
+from minstein.discrepancies.default import robust_discrepancy
+from minstein.inference.bootstrap import Bootstrap
 from minstein_cli import model as model_of
 from minstein_cli import outputs, writing
 from minstein_cli.catalogue import DIFFUSIONS, KERNELS, MODELS
@@ -160,7 +161,8 @@ def test_models_of_ones_own(own, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "own", raising=False)
     x = X[:, None]
     model, notes = model_of.build(choose("model", "own:model", MODELS), Values({}, {}, {"sigma": 7.0}), x)
-    assert notes == ("The model is own:model.",)
+    assert notes[0] == "The model is own:model."
+    assert notes[1].startswith("mu is unconstrained")
     np.testing.assert_allclose(ms.params.theta(model), [0, 7])
     made, _ = model_of.build(choose("model", "own.py:make", MODELS), Values({"width": 5.0}, {}, {"mu": 1.0}), x)
     assert ms.params.names(made) == ("mu",)
@@ -174,10 +176,10 @@ def test_models_of_ones_own(own, tmp_path, monkeypatch):
     [
         (["own.py:nan", "--start", "a=1"], "returns nan at 66 of 66 observations, the first in row 1"),
         (["own.py:log_p"], "Give its parameters: --start"),
-        (["own.py:number"], "is no model"),
+        (["own.py:number"], "is not a model"),
         (["own.py:other"], "has no 'other'"),
         (["own.py:model", "--start", "nu=1"], "no free parameter named 'nu'. Did you mean 'mu'?"),
-        (["own.py:model", "--start", "sigma=-1"], "outside of what the parameter allows"),
+        (["own.py:model", "--start", "sigma=-1"], "outside the range of the parameter"),
         (["own.py:model", "--fix", "mu=1,2"], "mu has shape"),
         (["own.py:model", "--set", "mu=1"], "--set does not apply"),
         (["nowhere_at_all:model"], "could not be run: ModuleNotFoundError"),
@@ -209,10 +211,9 @@ def discrepancy(**given):
 
 def test_kernels_and_their_lengthscales():
     x = np.column_stack([X, X**2])
-    mad = 1.4826 * np.median(np.abs(x - np.median(x, axis=0)), axis=0)
     kernel = discrepancy(kernel="matern:smoothness=3.5", lengthscale="2*median").kernel
-    np.testing.assert_allclose(kernel.matrix, np.diag(1 / mad))
-    np.testing.assert_allclose(kernel.kernel.lengthscale, 2 * ms.kernels.median_heuristic(x / mad))
+    whitened = np.linalg.solve(kernel.factor, x.T).T
+    np.testing.assert_allclose(kernel.kernel.lengthscale, 2 * ms.kernels.median_heuristic(whitened))
     assert kernel.kernel.smoothness == 3.5
     raw = discrepancy(kernel="gaussian", lengthscale="3")
     assert float(raw.kernel.lengthscale) == 3
@@ -318,10 +319,18 @@ def test_all_that_out_writes_of_a_discrete_fit(minstein, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert "std. error" in result.stdout
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"summary.txt", "fit.json", "report.html", "trace.png", "intervals.png", "loss.png"}
+    assert names == {
+        "summary.txt",
+        "fit.json",
+        "report.html",
+        "trace.png",
+        "intervals.png",
+        "loss.png",
+        "minstein.sha256",
+    }
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "by minimum probability flow" in page
-    assert "a discrete model may have none" in page
+    assert "a discrete model need not have" in page
     assert "most influential observations" in page
     assert "slope of the log-density" not in page
     assert "fitted density" not in page
@@ -390,11 +399,11 @@ def test_all_that_out_writes(minstein, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.stderr
     found = sorted(path.name for path in (tmp_path / "new" / "out").iterdir())
     pictures = ["density.png", "influence.png", "intervals.png", "loss.png", "trace.png"]
-    assert found == sorted([*pictures, "fit.json", "report.html", "summary.txt"])
+    assert found == sorted([*pictures, "fit.json", "report.html", "summary.txt", "minstein.sha256"])
     assert (
         (tmp_path / "page.html")
         .read_text()
-        .startswith("66 ['alpha', 'bootstrap', 'columns', 'command', 'comparison', 'seed']")
+        .startswith("66 ['alpha', 'bootstrap', 'columns', 'command', 'comparison', 'notes', 'rows', 'seed']")
     )
     assert (tmp_path / "new/out/summary.txt").read_text().rstrip() in result.stdout
     for name in pictures:
@@ -410,7 +419,7 @@ def interrupted(*_, **__):
 
 
 @pytest.mark.parametrize(("where", "name", "what", "code", "message"), [
-    (outputs, "_flush", full, 2, "out/report.html could not be written: No space left on device"),
+    (outputs, "_flush", full, 2, "out/minstein.sha256 could not be written: No space left on device"),
     (writing, "_report", interrupted, 130, "Interrupted: nothing was written"),
 ])  # fmt: skip
 def test_earlier_output_is_untouched_when_writing_fails(
@@ -432,7 +441,7 @@ def test_earlier_output_is_untouched_when_writing_fails(
 def test_files_have_ordinary_permissions(tmp_path):
     before = os.umask(0o022)
     try:
-        with ms.files.replacing(tmp_path / "a") as file:
+        with replacing(tmp_path / "a") as file:
             file.write(b"a")
     finally:
         os.umask(before)

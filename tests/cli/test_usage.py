@@ -6,13 +6,14 @@ import re
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from types import FunctionType
 
 import numpy as np
 import pytest
 
 import minstein as ms
-from minstein.discrepancy import AbstractDiscrepancy
+from minstein.discrepancies.base import AbstractDiscrepancy
 from minstein.kernels import AbstractRadial
 from minstein.models._family import AbstractSampler
 from minstein.params import HELD
@@ -106,7 +107,7 @@ def test_one_entry_in_full(minstein):
         ([NEWCOMB, "-m", "gaussian", "--wrong"], "No such option '--wrong'"),
         ([NEWCOMB, "-m", "student"], "There is no model 'student'. Did you mean 'student-t'?"),
         ([NEWCOMB, "-m", "nowhere.py:model"], "There is no file nowhere.py"),
-        ([NEWCOMB, "-m", "nowhere.py"], "names no object"),
+        ([NEWCOMB, "-m", "nowhere.py"], "does not name an object"),
         ([NEWCOMB, "-m", "gaussian", "--set", "df=3"], "no parameter of gaussian named 'df'"),
         ([NEWCOMB, "-m", "student-t", "--set", "loc=3"], "loc is fitted"),
         ([NEWCOMB, "-m", "student-t", "--set", "df"], "write NAME=VALUE"),
@@ -122,7 +123,7 @@ def test_one_entry_in_full(minstein):
         ([NEWCOMB, "-m", "gaussian", "-k", "imq:gamma=1"], "no argument of the kernel imq named 'gamma'"),
         ([NEWCOMB, "-m", "gaussian", "-l", "-3"], "--lengthscale must be a positive number"),
         ([NEWCOMB, "-m", "gaussian", "--statistic", "w"], "--statistic must be u or v"),
-        ([NEWCOMB, "-m", "gaussian", "--robust", "-k", "imq"], "--goal robust settles the discrepancy"),
+        ([NEWCOMB, "-m", "gaussian", "--robust", "-k", "imq"], "--goal robust determines the discrepancy"),
         ([NEWCOMB, "-m", "gaussian", "-d", "mpf"], "mpf is not defined there: gaussian is a model of real numbers"),
         ([NEWCOMB, "-m", "ising", "-d", "ksd"], "ksd is not defined there: ising is a model of −1 and 1, .* mpf, dfd"),
         ([NEWCOMB, "-m", "ising", "-k", "imq"], "ksd is not defined there: .* Leave out --discrepancy, --kernel"),
@@ -182,6 +183,9 @@ except SystemExit as end:
         (["--help"], 0),
         (["fit", "--help"], 0),
         (["models"], 0),
+        (["help"], 0),
+        (["help", "fitting"], 0),
+        (["help", "no-such-page"], 2),
         (["fit", "x.csv", "-m", "normal"], 2),
         (["fit", "x.csv", "-m", "gaussian"], 2),
         (["fit", NEWCOMB, "-m", "ising", "--robust"], 2),
@@ -195,6 +199,40 @@ def test_help_and_usage_errors_are_quick(arguments, code):
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert run.stderr.splitlines()[-1] == str(code)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5
+
+
+WITHOUT_CLICK = """
+import sys
+sys.modules["click"] = None
+sys.argv = ["minstein", *{arguments!r}]
+from minstein_cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["help", "fitting"], 0, "# Fitting"),
+        (["help"], 0, "sharp-bits      Sharp bits"),
+        (["help", "fiting"], 2, "Error: There is no page 'fiting'. Did you mean 'fitting'?"),
+        (["models"], 1, "pip install 'minstein[cli]'"),
+    ],
+)
+def test_pages_need_no_click(arguments, code, text):
+    command = [sys.executable, "-c", WITHOUT_CLICK.format(arguments=arguments)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == code
+    assert text in run.stdout + run.stderr
+
+
+def test_pages(minstein):
+    pages = Path(__file__).parents[2] / "docs"
+    assert minstein("help", "Fitting.md").stdout.strip() == (pages / "fitting.md").read_text().strip()
+    assert minstein("help").stdout.count("\n") == len(list(pages.glob("*.md")))
+    refused = minstein("help", "fiting")
+    assert refused.exit_code == 2
+    assert "Did you mean 'fitting'? There are: architecture" in refused.stderr
 
 
 def test_names_are_completed():

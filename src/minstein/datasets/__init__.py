@@ -1,4 +1,4 @@
-"""Small sets of real data that ship with the package: `names()` lists them, `load(name)` reads one."""
+"""Small real data sets included in the package: `names()` lists them, `load(name)` reads one."""
 
 import csv
 from importlib import resources
@@ -11,14 +11,14 @@ __all__ = ["Dataset", "load", "names"]
 
 
 class Dataset(NamedTuple):
-    """Real data, what they are, and where they are from.
+    """A real data set with its description, source and licence.
 
     Attributes:
-        x: the observations, a row each.
-        columns: what each column of x is called.
+        x: the observations, one per row.
+        columns: the names of the columns of x.
         description: what was measured.
-        source: where the numbers are from.
-        licence: under what terms they may be passed on.
+        source: where the data come from.
+        licence: the terms under which they may be redistributed.
 
     >>> ms.datasets.load("newcomb").columns
     ('nanoseconds',)
@@ -35,7 +35,7 @@ class Dataset(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    """What `load` knows.
+    """The names of the data sets that `load` can read.
 
     >>> ms.datasets.names()
     ('bills', 'digits', 'newcomb', 'wine')
@@ -45,7 +45,7 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Dataset:
-    """Read one of the data sets of the package.
+    """Read one of the package's data sets.
 
     Args:
         name: one of `names()`.
@@ -55,17 +55,17 @@ def load(name: str) -> Dataset:
     ((66, 1), ('nanoseconds',), 27.0)
     """
     if name not in names():
-        raise ValueError(f"There is no data set {name!r} in minstein; there are {', '.join(names())}.")
+        raise ValueError(f"There is no data set {name!r}; choose one of {', '.join(names())}.")
     text = resources.files(__name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
     lines = text.splitlines()
     head = [line.removeprefix("# ") for line in lines if line.startswith("#")]
     columns, *rows = csv.reader(lines[len(head) :])
-    return Dataset(np.array(rows, float), tuple(columns), *(_said(head, word) for word in _WORDS))
+    return Dataset(np.array(rows, float), tuple(columns), *(_entry(head, word) for word in _WORDS))
 
 
 _WORDS = ("description", "source", "licence")
-"""What the comments at the head of a file say, in lines 'word: text'."""
+"""The entries in the comments at the head of a file, which are lines 'word: text'."""
 
 
-def _said(head: list[str], word: str) -> str:
+def _entry(head: list[str], word: str) -> str:
     return " ".join(line.removeprefix(f"{word}: ") for line in head if line.startswith(f"{word}: "))

@@ -1,8 +1,8 @@
-"""What a kernel is, and the normal form in which the pair sum wants it.
+"""The interface of a kernel, and the normal form that pair sums use.
 
-A matrix kernel is *reducible* when it is a sum of terms `w(x) w(y) κ(‖A(x − y)‖²) LLᵀ` with a radial profile κ, or
-`F(x) F(y)ᵀ` with few columns; every kernel of the package is, but for products of kernels that are not radial. The rest
-is evaluated by autodiff.
+A matrix kernel is *reducible* if it is a sum of terms `w(x) w(y) κ(‖A(x − y)‖²) LLᵀ` with a radial
+profile κ, or `F(x) F(y)ᵀ` with few columns. Every kernel in the package is reducible, except
+`Hamming` and products of kernels that are not radial; other kernels are evaluated by autodiff.
 """
 
 import abc
@@ -13,11 +13,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float
 
 from .._text import as_call
-from .._types import Array, Field, Point, Scalar
+from .._types import Array, Field, Point, Scalar, Theta, is_symbolic_zero
 from ..params import as_function
 
 
@@ -30,9 +29,24 @@ class AbstractKernel(eqx.Module):
     @abc.abstractmethod
     def __call__(self, x: Point, y: Point) -> Field: ...
 
-    @abc.abstractmethod
     def terms(self) -> "tuple[Term | Span, ...] | None":
-        """The kernel as a sum of terms, or None where it is not reducible."""
+        """The kernel as a sum of terms, or None if it is not reducible, the default."""
+        return None
+
+    @property
+    def designed_at(self) -> Theta | None:
+        """The estimate that a kernel was designed at, or None."""
+        return None
+
+    @property
+    def design_checks(self) -> Any:
+        """The criteria of the design that a kernel was made by, or None."""
+        return None
+
+    def summands(self) -> "tuple[Term | Span | Free, ...]":
+        """The kernel as a sum of terms; itself, as one that is free, if it is not reducible."""
+        terms = self.terms()
+        return (Free(self),) if terms is None else terms
 
     def __add__(self, other: "AbstractKernel") -> "AbstractKernel":
         from .algebra import Sum
@@ -48,21 +62,20 @@ class AbstractKernel(eqx.Module):
 
 
 class Function(AbstractKernel):
-    """A kernel that a user wrote as a function of two points."""
+    """A kernel that the user has written as a function of two points."""
 
     fn: Callable = eqx.field(converter=as_function)
 
     def __call__(self, x: Point, y: Point) -> Array:
         return self.fn(x, y)
 
-    def terms(self) -> None:
-        return None
-
 
 def as_kernel(kernel: Any) -> AbstractKernel:
-    """Read the user's argument: a kernel, or a function K(x, y)."""
+    """Convert the user's argument, a kernel or a function K(x, y), to a kernel."""
     if not callable(kernel):
-        raise TypeError(f"kernel must be a kernel or a function K(x, y), got {type(kernel).__name__}.")
+        raise TypeError(
+            f"kernel must be a kernel or a function K(x, y), got {type(kernel).__name__}."
+        )
     return kernel if isinstance(kernel, AbstractKernel) else Function(kernel)
 
 
@@ -71,7 +84,7 @@ class AbstractRadial(AbstractKernel):
 
     @abc.abstractmethod
     def profile(self, u: Float[Array, "*shape"]) -> tuple[Array, Array, Array]:
-        """κ, κ′ and κ″ at u = r²; finite at u = 0."""
+        """Return κ, κ′ and κ″ at u = r²; all three are finite at u = 0."""
 
     def __call__(self, x: Point, y: Point) -> Scalar:
         return _profile(0, self, jnp.sum((x - y) ** 2))
@@ -82,7 +95,7 @@ class AbstractRadial(AbstractKernel):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _profile(order: int, kernel: AbstractRadial, u: Scalar) -> Scalar:
-    """The derivative of κ of this order, itself differentiable at u = 0 where a square root would not be."""
+    """The derivative of κ of this order, differentiable at u = 0 even if κ is a function of √u."""
     return kernel.profile(u)[order]
 
 
@@ -90,17 +103,22 @@ def _profile(order: int, kernel: AbstractRadial, u: Scalar) -> Scalar:
 def _profile_jvp(order, primals, tangents):
     (kernel, u), (dkernel, du) = primals, tangents
     tangent = jnp.zeros_like(u)
-    if not isinstance(du, SymbolicZero):
-        slope = _profile(order + 1, kernel, u) if order < 2 else jax.grad(lambda u: kernel.profile(u)[2])(u)
+    if not is_symbolic_zero(du):
+        slope = (
+            _profile(order + 1, kernel, u)
+            if order < 2
+            else jax.grad(lambda u: kernel.profile(u)[2])(u)
+        )
         tangent += slope * du
-    if not all(isinstance(leaf, SymbolicZero) for leaf in jax.tree.leaves(dkernel)):
-        dkernel = jax.tree.map(_instantiated, kernel, dkernel)
+    if not all(map(is_symbolic_zero, jax.tree.leaves(dkernel))):
+        dkernel = jax.tree.map(_instantiate, kernel, dkernel)
         tangent += jax.jvp(lambda kernel: kernel.profile(u)[order], (kernel,), (dkernel,))[1]
     return _profile(order, kernel, u), tangent
 
 
-def _instantiated(primal: Array, tangent: Any) -> Any:
-    return jnp.zeros_like(primal) if isinstance(tangent, SymbolicZero) else tangent
+def _instantiate(primal: Array, tangent: Any) -> Any:
+    """The tangent as an array: zeros if it is a symbolic zero."""
+    return jnp.zeros_like(primal) if is_symbolic_zero(tangent) else tangent
 
 
 class Term(eqx.Module):
@@ -110,7 +128,7 @@ class Term(eqx.Module):
         profile: κ.
         whiten: A, or None for the identity.
         mix: L, a matrix of shape (d, r), or None for the identity.
-        column: j where L is √λ times the j-th unit vector; `mix` is then √λ.
+        column: j if L is √λ times the j-th unit vector, in which case `mix` is √λ.
         weight: w, or None for one.
     """
 
@@ -121,12 +139,26 @@ class Term(eqx.Module):
     weight: Callable | None = None
 
     @property
+    def is_free(self) -> bool:
+        return False
+
+    @property
     def is_radial(self) -> bool:
         return self.whiten is None and self.weight is None and self.is_scalar
 
     @property
     def is_scalar(self) -> bool:
         return self.mix is None and self.column is None
+
+
+class Free(eqx.Module):
+    """A kernel without a reduction, differentiated at every pair."""
+
+    kernel: AbstractKernel
+
+    @property
+    def is_free(self) -> bool:
+        return True
 
 
 class One(AbstractRadial):
@@ -147,6 +179,10 @@ class Span(eqx.Module):
     functions: Callable
     coefficients: Float[Array, "B d r"]
     profile: One = One()
+
+    @property
+    def is_free(self) -> bool:
+        return False
 
     @property
     def is_radial(self) -> bool:

@@ -1,4 +1,4 @@
-"""The radial kernels: each is three functions of u = r², its profile and two derivatives."""
+"""Radial kernels, each given by its profile and two derivatives as functions of u = r²."""
 
 import math
 from typing import Any
@@ -12,8 +12,10 @@ from ..params import as_float
 from ._kernel import AbstractRadial
 
 
-def check_positive(owner: str, name: str, value: Any, *, advice: str = " Try kernels.median_heuristic(x).") -> None:
-    """Refuse a kernel parameter that is not one positive finite number."""
+def check_positive(
+    owner: str, name: str, value: Any, *, advice: str = " Try kernels.median_heuristic(x)."
+) -> None:
+    """Raise unless a kernel parameter is a single positive finite number."""
     if is_traced(value):
         return
     if np.ndim(value) != 0 or not 0 < float(value) < math.inf:
@@ -22,10 +24,11 @@ def check_positive(owner: str, name: str, value: Any, *, advice: str = " Try ker
 
 
 def _powers(v: Array, p: float) -> tuple[Array, Array]:
-    """v^(−p) for p > 0, and 1/v; half-integers by products and one square root, many times cheaper than a power.
+    """v^(−p) for p > 0, and 1/v.
 
-    The square root of a reciprocal, because XLA's reciprocal square root in 64 bits costs more than both; and 1/v as
-    its square, because then no array of reciprocals takes room in a core's cache.
+    Half-integer powers up to 4 are products with at most one square root, many times cheaper than a
+    power. The square root is of the reciprocal, because XLA's reciprocal square root in 64 bits
+    costs more than both; and 1/v is its square, so that no array of reciprocals takes up cache.
     """
     inverse = 1 / v
     if not float(2 * p).is_integer() or p > 4:
@@ -61,7 +64,8 @@ class IMQ(AbstractRadial):
     """The inverse multiquadric k = (c² + r²)^β, β < 0.
 
     Args:
-        c: c > 0, the scale on which the kernel falls; `kernels.median_heuristic(x)` is a sensible choice.
+        c: c > 0, the scale on which the kernel decays; `kernels.median_heuristic(x)` is a sensible
+            choice.
         beta: β < 0; the paper and most later work use −1/2. Half-integers are fastest.
 
     >>> round(float(ms.kernels.IMQ(1.0)(jnp.array([0.0]), jnp.array([1.0]))), 4)         # 1/√2
@@ -86,9 +90,10 @@ class IMQ(AbstractRadial):
 
 
 class Matern(AbstractRadial):
-    """The Matérn kernel with smoothness 5/2 or 7/2, smooth enough for the two derivatives a Stein kernel takes.
+    """The Matérn kernel with smoothness 5/2 or 7/2.
 
-    With a = √(2ν)/ℓ: `(1 + ar + a²r²/3)e^(−ar)` and `(1 + ar + 2a²r²/5 + a³r³/15)e^(−ar)`.
+    With a = √(2ν)/ℓ: `(1 + ar + a²r²/3)e^(−ar)` and `(1 + ar + 2a²r²/5 + a³r³/15)e^(−ar)`. Both are
+    smooth enough for the two derivatives that a Stein kernel takes.
 
     Args:
         lengthscale: ℓ > 0.

@@ -1,4 +1,4 @@
-"""Models: what is known of log p_θ(x). One family a file; anything callable on one point will do as well."""
+"""Models: log p_θ(x) up to a constant. Any callable of one point also serves as a model."""
 
 from .conway_maxwell_poisson import ConwayMaxwellPoisson as ConwayMaxwellPoisson
 from .enumeration import log_normaliser as log_normaliser

@@ -1,7 +1,7 @@
-"""What every model of the package has in common, and what a family adds to it."""
+"""The abstract classes of models, and functions that the families share."""
 
 import abc
-from typing import Any
+from typing import Any, TypeGuard
 
 import equinox as eqx
 import jax
@@ -11,33 +11,40 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Float, PRNGKeyArray
 
 from .._text import as_call
-from .._types import Array, Point, is_traced, namespace
-from ..constraints import AbstractConstraint
+from .._types import Array, LogDensity, Point, is_traced, namespace
+from ..data.keys import as_key
+from ..data.reading import read
+from ..data.robust import median_and_mad, scatter_factor
+from ..data.rows import AbstractRows
+from ..data.spaces import space_of
 from ..params import POSITIVE, Marked, as_float, check_value, is_marked, unwrap
-from ..sample import read
-from ..sharded import Data, Sharded, nearest
-from ..spaces import space_of
+from ..params.constraints import AbstractConstraint
 
 
 class AbstractModel(eqx.Module):
-    """A callable pytree: `model(x)` is log p_θ(x) up to a constant, for one point x of shape (d,)."""
+    """A callable pytree: `model(x)` is log p_θ(x) up to a constant, for one point x."""
 
     def __repr__(self) -> str:
         return as_call(self)
 
-    def __call__(self, x: Point) -> Array:
+    # Any, because what a user's function returns is checked only where it is used.
+    def __call__(self, x: Point) -> Any:
         return unwrap(self).log_density(x)
 
     @abc.abstractmethod
     def log_density(self, x: Point) -> Array:
-        """log p_θ(x) up to a constant, with every mark already taken off the parameters."""
+        """log p_θ(x) up to a constant; the parameters have already been stripped of their marks."""
 
 
 class AbstractSampler(AbstractModel):
-    """A model that can draw from itself."""
+    """A model with a sampler."""
 
-    def sample(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
-        """n independent draws: a NumPy float64 array, or a JAX array when the key or the model is traced."""
+    def sample(self, key: Any, n: int) -> Float[Array, "n d"]:
+        """Return n independent draws as a NumPy float64 array.
+
+        If the key or the model is traced, the result is a JAX array.
+        """
+        key = as_key(key)
         if is_traced((self, key)):
             return unwrap(self).draw(key, n)
         with jax.enable_x64(True):
@@ -45,24 +52,39 @@ class AbstractSampler(AbstractModel):
 
     @abc.abstractmethod
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
-        """n independent draws, with every mark already taken off the parameters."""
+        """n independent draws; the parameters have already been stripped of their marks."""
 
 
 class AbstractFamily(AbstractSampler):
-    """A model that can draw from itself and place itself on data."""
+    """A model with a sampler and a rough estimate from data, at which a fit may start."""
 
     def start(self, x: Any) -> "AbstractFamily":
-        """The family at a rough, outlier-resistant estimate from the data: where a fit may begin."""
-        x = read(x, space_of(self))
-        return self.place(x if is_traced(x) or isinstance(x, Sharded) else np.asarray(x, np.float64))
+        """Return the family at a rough, outlier-resistant estimate, at which a fit may start."""
+        return self.place(read(x, space_of(self)).in_double())
 
     @abc.abstractmethod
-    def place(self, x: Data) -> "AbstractFamily":
-        """`start`, for data that have been read."""
+    def place(self, x: AbstractRows) -> "AbstractFamily":
+        """`start`, for data that have already been read."""
+
+
+def is_family(model: LogDensity) -> TypeGuard[AbstractFamily]:
+    """Whether a model can place itself on data."""
+    return isinstance(model, AbstractFamily)
+
+
+def starting_models(model: LogDensity, x: Any) -> list[LogDensity]:
+    """Return the model itself, and its family's start on the data unless the model is traced."""
+    if is_family(model) and not is_traced(model):
+        return [model, model.start(x)]
+    return [model]
 
 
 def check_fields(model: AbstractModel, *, positive: tuple[str, ...] = ()) -> None:
-    """Check each parameter against its field's constraint; the named shape parameters must be positive too."""
+    """Check each parameter against the constraint of its field.
+
+    The shape parameters named in `positive` are held at their values and so declare no constraint;
+    they must be positive.
+    """
     for name, field in type(model).__dataclass_fields__.items():
         constraint = POSITIVE if name in positive else field.metadata.get("constraint")
         if constraint is not None:
@@ -75,17 +97,17 @@ def plain(value: Any) -> Any:
 
 
 def as_array(value: Any) -> Any:
-    """A parameter as a floating-point array, marked or not; a list that was marked too."""
+    """A parameter as a floating-point array; a mark is kept."""
     return Marked(as_float(value.value), value.constraint) if is_marked(value) else as_float(value)
 
 
 def dimension(loc: Any, scale: Any = 1.0) -> int:
-    """d, as the shapes of location and scale tell it."""
+    """The dimension d implied by the shapes of location and scale."""
     return max(np.size(plain(loc)), np.shape(plain(scale))[-1] if np.ndim(plain(scale)) else 1)
 
 
-def centred(x: Point, loc: Array) -> Point:
-    """x − loc, refusing one location for several coordinates."""
+def centre(x: Point, loc: Array) -> Point:
+    """Return x − loc, or raise if loc does not have one entry for each coordinate."""
     if np.size(loc) != x.shape[0]:
         raise ValueError(
             f"x has {x.shape[0]} coordinates, but the model's loc has shape {np.shape(loc)}. "
@@ -94,9 +116,9 @@ def centred(x: Point, loc: Array) -> Point:
     return x - jnp.reshape(loc, x.shape)
 
 
-def standardised(x: Point, loc: Array, scale: Array) -> Point:
-    """L⁻¹(x − loc), where the scale is σ (L = σI), a vector (L = diag σ) or L itself, lower triangular."""
-    z = centred(x, loc)
+def standardise(x: Point, loc: Array, scale: Array) -> Point:
+    """L⁻¹(x − loc) for a scale σ (L = σI), a vector σ (L = diag σ) or a lower-triangular L."""
+    z = centre(x, loc)
     if np.ndim(scale) > 0 and np.shape(scale)[-1] != x.shape[0]:
         raise ValueError(
             f"x has {x.shape[0]} coordinates, but the model's scale has shape {np.shape(scale)}. "
@@ -108,63 +130,54 @@ def standardised(x: Point, loc: Array, scale: Array) -> Point:
 
 
 def spread(z: Float[Array, "n d"], loc: Array, scale: Array) -> Float[Array, "n d"]:
-    """loc + L z for each row of z: the inverse of `standardised`."""
+    """loc + L z for each row of z: the inverse of `standardise`."""
     return jnp.reshape(loc, (-1,)) + (z @ scale.T if jnp.ndim(scale) == 2 else z * scale)
 
 
-MAD_TO_SD = 1.4826
-"""The standard deviation of a normal distribution in units of its median absolute deviation."""
+def median_between_data(x: AbstractRows) -> Float[Array, " d"]:
+    """The median of each coordinate, moved slightly so that it does not equal any observation.
 
-
-def median_and_mad(x: Data) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
-    """Median and scaled median absolute deviation of each coordinate, or what is left where most values are tied."""
-    xp = namespace(x)
-    if isinstance(x, Sharded):
-        centre = x.median()
-        deviation = MAD_TO_SD * x.median(about=centre)
-    else:
-        centre = xp.median(x, axis=0)
-        deviation = MAD_TO_SD * xp.median(xp.abs(x - centre), axis=0)
-    deviation = xp.where(deviation > 0, deviation, x.std(axis=0))
-    return centre, xp.where(deviation > 0, deviation, 1.0)
-
-
-def between_data(x: Data) -> Float[Array, " d"]:
-    """The median of each coordinate, moved a little off any observation, for models with a kink at their location."""
-    xp = namespace(x)
+    This is for models with a kink at their location.
+    """
     centre, deviation = median_and_mad(x)
-    if isinstance(x, Sharded):
-        gap = x.look(nearest, centre)
-    else:
-        gaps = xp.abs(x - centre)
-        gap = xp.where(gaps > 0, gaps, xp.inf).min(axis=0)
-    return centre + xp.minimum(gap / 2, deviation / 100)
+    # Half-way to the nearest other observation, but by no more than a hundredth of the spread, which
+    # is negligible in a starting point.
+    return centre + namespace(centre).minimum(x.gap(centre) / 2, deviation / 100)
 
 
-def scale_like(template: Any, deviation: Float[Array, " d"]) -> Array:
-    """A scale of the template's form (scalar, vector, triangular matrix) with these deviations."""
+def scale_like(template: Any, x: AbstractRows, factor: Any = 1.0) -> Array:
+    """A scale of the template's form (scalar, vector or triangular matrix) estimated from the data.
+
+    It is `factor` times the robust scale of the data.
+    """
+    _, deviation = median_and_mad(x)
     xp = namespace(deviation)
     match np.ndim(plain(template)):
         case 0:
-            return xp.asarray(xp.exp(xp.mean(xp.log(deviation))))
+            return xp.asarray(factor * xp.exp(xp.mean(xp.log(deviation))))
         case 1:
-            return deviation
+            return factor * deviation
         case _:
-            return xp.diag(deviation)
+            return factor * scatter_factor(x)
 
 
-def _forbidden(constraint: AbstractConstraint, value: Array) -> bool:
+def _is_forbidden(constraint: AbstractConstraint, value: Array) -> bool:
     return not is_traced(value) and constraint.check(value) is not None
 
 
-def moved(model: Any, **values: Array) -> Any:
-    """The model with new parameter values; marks stay, and what a mark forbids keeps its old value."""
+def with_values(model: Any, **values: Array) -> Any:
+    """The model with new parameter values.
+
+    Marks are kept; a parameter that is fixed, or whose mark forbids the new value, keeps its old one.
+    """
     for name, value in values.items():
         old = getattr(model, name)
         if np.size(value) != np.size(plain(old)):
-            raise ValueError(f"x has {np.size(value)} coordinates, but the model's {name} has {np.size(plain(old))}.")
+            raise ValueError(
+                f"x has {np.size(value)} coordinates, but the model's {name} has {np.size(plain(old))}."
+            )
         shaped = namespace(value).reshape(value, np.shape(plain(old)))
-        if is_marked(old) and (old.constraint is None or _forbidden(old.constraint, shaped)):
+        if is_marked(old) and (old.constraint is None or _is_forbidden(old.constraint, shaped)):
             continue
         new = eqx.tree_at(lambda mark: mark.value, old, shaped) if is_marked(old) else shaped
         model = eqx.tree_at(lambda m, name=name: getattr(m, name), model, new, is_leaf=is_marked)

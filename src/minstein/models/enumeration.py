@@ -1,4 +1,4 @@
-"""Models on few coordinates of a finite alphabet, by going through every state."""
+"""Exact computations by enumerating all states of a finite alphabet in few dimensions."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from jaxtyping import Float
 
 from .. import errors
 from .._types import Array, LogDensity
+from ..data.spaces import AbstractSpace, Finite, space_of
 from ..params import unwrap
-from ..spaces import Finite, space_of
 
 
 def log_normaliser(model: LogDensity, d: int) -> float:
-    """log Σ_x exp(model(x)) over all states of d coordinates; for a few coordinates only.
+    """log Σ_x exp(model(x)) over all states of d coordinates, feasible only for small d.
 
     >>> round(ms.models.log_normaliser(ms.models.Ising(ms.fixed([0.0, 0.0]), 0.5), 2), 6)    # log(4 cosh J)
     1.506409
@@ -24,7 +24,7 @@ def log_normaliser(model: LogDensity, d: int) -> float:
 
 
 def probabilities(model: LogDensity, d: int) -> Float[np.ndarray, " s"]:
-    """p(x) of each state, in the order of `space.states(d)`; for a few coordinates only.
+    """p(x) for each state, in the order of `space.states(d)`, feasible only for small d.
 
     >>> ms.models.probabilities(ms.models.BoltzmannMachine([0.0, 0.0], 0.0), 2).tolist()
     [0.25, 0.25, 0.25, 0.25]
@@ -34,15 +34,19 @@ def probabilities(model: LogDensity, d: int) -> Float[np.ndarray, " s"]:
 
 
 def alphabet(model: LogDensity) -> Finite:
-    """The finite alphabet that a model lives on."""
-    space = space_of(model)
+    """Return the finite alphabet on which a model is defined, or raise if there is none."""
+    return as_alphabet(space_of(model), "Enumeration")
+
+
+def as_alphabet(space: AbstractSpace, name: str) -> Finite:
+    """Return a space that is a finite alphabet, as what is named here needs, or raise."""
     if not isinstance(space, Finite):
-        raise errors.needs_discrete("Enumeration", "a finite alphabet", space)
+        raise errors.needs_discrete(name, "a finite alphabet", space)
     return space
 
 
 def exact_draws(model: LogDensity, d: int, key: Any, n: int) -> Float[Array, "n d"]:
-    """n independent draws by enumeration; the model has no marks."""
+    """n independent draws by enumeration, from a model without marks."""
     states = alphabet(model).states(d)
     return jnp.asarray(states)[jax.random.categorical(key, _log_weights(model, states), shape=(n,))]
 

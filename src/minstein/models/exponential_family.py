@@ -1,4 +1,4 @@
-"""Natural exponential families with any statistic and base measure."""
+"""Natural exponential families with an arbitrary statistic and base measure."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,21 +10,23 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from .._types import Array
+from ..data.reading import read
 from ..params import as_function, parameter, unwrap
-from ..sample import read
-from ._family import AbstractModel, moved
+from ._family import AbstractModel, with_values
 from .mcmc import nuts
 
 
 class ExponentialFamily(AbstractModel):
     """log p = ⟨θ, T(x)⟩ + b(x).
 
-    Its discrepancies under a θ-free kernel and diffusion are quadratic in θ: `ms.quadratic` gives their coefficients.
+    Its KSD and score-matching losses are quadratic in θ if the kernel and the diffusion do not
+    depend on θ: `ms.quadratic` returns the coefficients.
 
     Args:
-        statistic: T, a function of one point x of shape (d,) that returns a vector of shape (p,), or a scalar.
-        theta: θ, of the shape that T returns.
-        base: b, a function of one point that returns a scalar; zero if not given.
+        statistic: T, a function of one point x of shape (d,) that returns a vector of shape (p,),
+            or a scalar.
+        theta: θ, of the same shape as T(x).
+        base: b, a function of one point that returns a scalar; zero by default.
 
     >>> model = ms.models.ExponentialFamily(lambda x: jnp.array([x[0], x[0] ** 2]), [0.4, -0.6])
     >>> round(float(model(jnp.array([2.0]))), 3)
@@ -33,7 +35,9 @@ class ExponentialFamily(AbstractModel):
 
     statistic: Callable = eqx.field(converter=as_function)
     theta: Any = parameter()
-    base: Callable | None = eqx.field(converter=lambda b: None if b is None else as_function(b), default=None)
+    base: Callable | None = eqx.field(
+        converter=lambda b: None if b is None else as_function(b), default=None
+    )
 
     def log_density(self, x):
         statistic = jnp.asarray(self.statistic(x))
@@ -44,12 +48,17 @@ class ExponentialFamily(AbstractModel):
             )
         return jnp.vdot(self.theta, statistic) + (0.0 if self.base is None else self.base(x))
 
-    def sample(self, key: PRNGKeyArray, n: int, *, init: Any, thin: int = 10) -> Float[Array, "n d"]:
-        """n approximate draws by the No-U-Turn sampler, started at the point `init` (needs NumPyro)."""
+    def sample(
+        self, key: PRNGKeyArray, n: int, *, init: Any, thin: int = 10
+    ) -> Float[Array, "n d"]:
+        """n approximate draws by the No-U-Turn sampler, started at `init`; needs NumPyro."""
         return nuts(self, key, n, init=init, thin=thin)
 
     def start(self, x: Any) -> "ExponentialFamily":
-        """The family at its score-matching estimate, −A⁻¹v with A = mean ∇T∇Tᵀ and v = mean(∇T∇b + ΔT)."""
+        """Return the family at its score-matching estimate.
+
+        This is −A⁻¹v with A = mean ∇T∇Tᵀ and v = mean(∇T∇b + ΔT).
+        """
         family = unwrap(self)
 
         def moments(x):
@@ -62,4 +71,4 @@ class ExponentialFamily(AbstractModel):
         with jax.enable_x64(True):
             A, v = jax.vmap(moments)(jnp.asarray(np.asarray(read(x), np.float64)))
             theta = np.linalg.lstsq(np.asarray(A.mean(0)), -np.asarray(v.mean(0)), rcond=None)[0]
-        return moved(self, theta=theta)
+        return with_values(self, theta=theta)

@@ -6,9 +6,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..constraints import PositiveDefinite
 from ..params import SCALE, as_float, check_value, parameter
-from ._family import AbstractFamily, check_fields, dimension, median_and_mad, moved, scale_like, spread, standardised
+from ..params.constraints import PositiveDefinite
+from ._family import (
+    AbstractFamily,
+    check_fields,
+    dimension,
+    median_and_mad,
+    scale_like,
+    spread,
+    standardise,
+    with_values,
+)
 
 
 class Gaussian(AbstractFamily):
@@ -16,8 +25,8 @@ class Gaussian(AbstractFamily):
 
     Args:
         loc: μ, a number in one dimension, else shape (d,).
-        scale: L: a number σ (L = σI), a vector of standard deviations (L = diag σ), or a lower-triangular matrix with
-            positive diagonal, the Cholesky factor of the covariance.
+        scale: L: a number σ (L = σI), a vector of standard deviations (L = diag σ), or a
+            lower-triangular matrix with positive diagonal, the Cholesky factor of the covariance.
 
     >>> ms.params.names(ms.models.Gaussian([0.0, 1.0], [[1.0, 0.0], [0.5, 2.0]]))
     ('loc[0]', 'loc[1]', 'scale[0,0]', 'scale[1,0]', 'scale[1,1]')
@@ -31,12 +40,14 @@ class Gaussian(AbstractFamily):
 
     @classmethod
     def from_covariance(cls, mean: Any, covariance: Any) -> "Gaussian":
-        """The normal distribution with this mean and covariance matrix."""
-        check_value("Gaussian.from_covariance: covariance", as_float(covariance), PositiveDefinite())
+        """Return the normal distribution with this mean and covariance matrix."""
+        check_value(
+            "Gaussian.from_covariance: covariance", as_float(covariance), PositiveDefinite()
+        )
         return cls(mean, np.linalg.cholesky(covariance))
 
     def log_density(self, x):
-        z = standardised(x, self.loc, self.scale)
+        z = standardise(x, self.loc, self.scale)
         return -0.5 * jnp.vdot(z, z)
 
     def draw(self, key, n):
@@ -44,5 +55,4 @@ class Gaussian(AbstractFamily):
         return spread(z, self.loc, self.scale)
 
     def place(self, x):
-        centre, deviation = median_and_mad(x)
-        return moved(self, loc=centre, scale=scale_like(self.scale, deviation))
+        return with_values(self, loc=median_and_mad(x)[0], scale=scale_like(self.scale, x))

@@ -6,15 +6,22 @@ import jax
 import jax.numpy as jnp
 
 from ..params import HELD, parameter
-from ..special import norm_power
-from ._family import AbstractFamily, between_data, centred, check_fields, dimension, moved
+from ..stein.special import norm_power
+from ._family import (
+    AbstractFamily,
+    centre,
+    check_fields,
+    dimension,
+    median_between_data,
+    with_values,
+)
 
 
 class GeneralisedGamma(AbstractFamily):
     """The distribution p ∝ exp(−‖x − θ₁‖^θ₂).
 
-    With θ₂ = 2 it is normal with variance 1/2. The score is infinite at x = θ₁ exactly when θ₂ < 1, which is an error
-    for such an observation.
+    If θ₂ = 2, it is normal with variance 1/2. If θ₂ < 1, the score is infinite at x = θ₁, and an
+    observation exactly there is an error.
 
     Args:
         loc: θ₁, a number in one dimension, else shape (d,).
@@ -31,7 +38,7 @@ class GeneralisedGamma(AbstractFamily):
         check_fields(self, positive=("power",))
 
     def log_density(self, x):
-        z = centred(x, self.loc)
+        z = centre(x, self.loc)
         return -norm_power(z, jnp.asarray(self.power, z.dtype))
 
     def draw(self, key, n):
@@ -43,4 +50,4 @@ class GeneralisedGamma(AbstractFamily):
         return jnp.reshape(self.loc, (-1,)) + direction * radius
 
     def place(self, x):
-        return moved(self, loc=between_data(x))
+        return with_values(self, loc=median_between_data(x))

@@ -9,30 +9,34 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from .._types import Array, Point
+from ..data.spaces import BINARY, SPINS, Finite
 from ..params import parameter
-from ..spaces import BINARY, SPINS, Finite
 from ._family import AbstractSampler, as_array, plain
 from .enumeration import exact_draws
 
 _EXACT = 12
-"""Up to so many sites draws are exact, by enumeration."""
+"""Up to this many sites, draws are exact, from the probabilities of at most 2¹² = 4096 states."""
 
 SWEEPS = 500
-"""Sweeps of Gibbs sampling from a random state to a draw, where there are more sites."""
+"""Gibbs sweeps from a random state to a draw if there are more sites: enough away from phase
+transitions, near which no fixed number is.
+"""
 
 
 class Ising(AbstractSampler):
-    """log p = Σ_i h_i x_i + Σ_(i,j) J_ij x_i x_j, a sum over the edges of a graph, for spins x_i = ±1.
+    """log p = Σ_i h_i x_i + Σ_(i,j) J_ij x_i x_j for spins x_i = ±1, summed over the edges (i, j).
 
     Args:
-        field: h: a number for all sites, or shape (d,). Hold it with `ms.fixed(0.0)` where there is none.
-        coupling: J: a number for all edges, or one for each edge.
-        edges: the graph, pairs of sites, of shape (e, 2): `ms.models.grid(10, 10)`. All pairs if None, which needs a
-            field of shape (d,).
-        space: the alphabet, `ms.spaces.SPINS` unless given; with `ms.spaces.BINARY` it is a Boltzmann machine.
+        field: h: one number for all sites, or shape (d,). If there is no field, fix it with
+            `ms.fixed(0.0)`.
+        coupling: J: one number for all edges, or one for each edge.
+        edges: the edges of the graph, pairs of sites, of shape (e, 2), such as
+            `ms.models.grid(10, 10)`. All pairs if None, which requires a field of shape (d,).
+        space: the alphabet, by default `ms.spaces.SPINS`; with `ms.spaces.BINARY` the model is a
+            Boltzmann machine.
 
-    Up to 12 sites `sample` is exact; beyond it runs 500 Gibbs sweeps from a random state for each draw, which is enough
-    away from phase transitions only.
+    With up to 12 sites, `sample` is exact. With more, it runs 500 Gibbs sweeps from a random state
+    for each draw, which is enough only away from phase transitions.
 
     >>> model = ms.models.Ising(ms.fixed(0.0), 0.3, ms.models.grid(2, 2))
     >>> float(model(jnp.array([1.0, 1.0, 1.0, -1.0])))
@@ -50,30 +54,41 @@ class Ising(AbstractSampler):
         sites = np.shape(plain(self.field))
         if edges is None:
             if len(sites) != 1:
-                raise ValueError("Ising: without edges the field must have shape (d,), to tell the number of sites.")
+                raise ValueError(
+                    "Ising: without edges, the field must have shape (d,) to determine the number of sites."
+                )
             edges = np.stack(np.triu_indices(sites[0], 1), axis=1)
         pairs = np.asarray(edges)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
-            raise ValueError(f"Ising: edges must be pairs of sites, of shape (e, 2), got {pairs.shape}.")
+            raise ValueError(
+                f"Ising: edges must be pairs of sites, of shape (e, 2), got {pairs.shape}."
+            )
         self.d = int(sites[0] if sites else pairs.max() + 1)
         _check_graph(pairs, self.d)
         shape = np.shape(plain(self.coupling))
         if shape not in ((), (len(pairs),)):
-            raise ValueError(f"Ising: coupling must be a number or of shape ({len(pairs)},), got {shape}.")
+            raise ValueError(
+                f"Ising: coupling must be a number or of shape ({len(pairs)},), got {shape}."
+            )
         self.edges = tuple(map(tuple, pairs.tolist()))
 
     def log_density(self, x):
-        return jnp.vdot(jnp.broadcast_to(self.field, x.shape), x) + jnp.vdot(x, self.matrix() @ x) / 2
+        return (
+            jnp.vdot(jnp.broadcast_to(self.field, x.shape), x) + jnp.vdot(x, self.matrix() @ x) / 2
+        )
 
     def matrix(self) -> Float[Array, "d d"]:
-        """J as a symmetric matrix with zeros where there is no edge."""
+        """J as a symmetric matrix, zero for pairs that are not edges."""
         i, j = self._ends()
         values = jnp.broadcast_to(self.coupling, (len(self.edges),))
         upper = jnp.zeros((self.d, self.d), values.dtype).at[i, j].set(values)
         return upper + upper.T
 
     def flips(self, x: Float[Array, "n d"]) -> Float[Array, "n d"]:
-        """log p(x with site i flipped) − log p(x), for every site of every row: (x_i′ − x_i)(h_i + (Jx)_i)."""
+        """log p(x with site i flipped) − log p(x) for every site i of every row x.
+
+        This is (x_i′ − x_i)(h_i + (Jx)_i), x_i′ being the flipped value.
+        """
         return (self.space.shifted(x, 1) - x) * (self.field + x @ self.matrix())
 
     def site_logits(self, x: Point, i: Int[Array, ""]) -> Float[Array, " a"]:
@@ -89,10 +104,12 @@ class Ising(AbstractSampler):
         start, chain = jax.random.split(key)
         letters = jnp.asarray(self.space.values)
         x = letters[jax.random.randint(start, (self.d, n), 0, 2)]
-        return jax.lax.fori_loop(0, SWEEPS, lambda t, x: self._swept(x, jax.random.fold_in(chain, t)), x).T
+        return jax.lax.fori_loop(
+            0, SWEEPS, lambda t, x: self._sweep(x, jax.random.fold_in(chain, t)), x
+        ).T
 
-    def _swept(self, x: Float[Array, "d n"], key: Any) -> Float[Array, "d n"]:
-        """One sweep of Gibbs sampling over the sites of n chains, a column each."""
+    def _sweep(self, x: Float[Array, "d n"], key: Any) -> Float[Array, "d n"]:
+        """One Gibbs sweep over the sites of n chains, one chain per column."""
         low, high = self.space.values
         sites, which = map(jnp.asarray, self._neighbours())
         weights = jnp.append(jnp.broadcast_to(self.coupling, (len(self.edges),)), 0)[which]
@@ -116,12 +133,16 @@ class Ising(AbstractSampler):
             lists[i].append((j, edge))
             lists[j].append((i, edge))
         most = max(map(len, lists))
-        table = np.array([row + [(0, len(self.edges))] * (most - len(row)) for row in lists]).reshape(self.d, most, 2)
+        table = np.array(
+            [row + [(0, len(self.edges))] * (most - len(row)) for row in lists]
+        ).reshape(self.d, most, 2)
         return table[..., 0], table[..., 1]
 
 
 def BoltzmannMachine(field: Any, coupling: Any, edges: Any = None) -> Ising:
-    """The Boltzmann machine without hidden units: log p = Σ_i h_i x_i + Σ_(i,j) J_ij x_i x_j for x_i in {0, 1}.
+    """The fully visible Boltzmann machine: the Ising model with x_i in {0, 1}.
+
+    log p = Σ_i h_i x_i + Σ_(i,j) J_ij x_i x_j.
 
     Args:
         field: h, the biases, as for `Ising`.
@@ -135,11 +156,11 @@ def BoltzmannMachine(field: Any, coupling: Any, edges: Any = None) -> Ising:
 
 
 def grid(rows: int, columns: int, *, periodic: bool = False) -> Int[np.ndarray, "e 2"]:
-    """The edges between neighbours on a grid of sites, numbered row by row.
+    """The edges between neighbouring sites of a grid, which are numbered row by row.
 
     Args:
         rows, columns: the size of the grid.
-        periodic: whether opposite sides are neighbours.
+        periodic: whether opposite sides of the grid are neighbours.
 
     >>> ms.models.grid(2, 2).tolist()
     [[0, 1], [2, 3], [0, 2], [1, 3]]
@@ -153,7 +174,9 @@ def grid(rows: int, columns: int, *, periodic: bool = False) -> Int[np.ndarray, 
 
 def _check_graph(pairs: np.ndarray, d: int) -> None:
     if pairs.size and (pairs.min() < 0 or pairs.max() >= d):
-        raise ValueError(f"Ising: an edge names site {pairs.max()}, but there are {d} sites, numbered from 0.")
+        raise ValueError(
+            f"Ising: an edge names site {pairs.max()}, but there are {d} sites, numbered from 0."
+        )
     if (pairs[:, 0] == pairs[:, 1]).any():
         raise ValueError("Ising: an edge joins a site to itself.")
     if len(np.unique(np.sort(pairs, axis=1), axis=0)) < len(pairs):

@@ -1,4 +1,4 @@
-"""Draws from a model that has no exact sampler, by NumPyro's No-U-Turn sampler."""
+"""Approximate draws from a model by NumPyro's No-U-Turn sampler."""
 
 from typing import Any
 
@@ -10,22 +10,27 @@ from .._types import Array, LogDensity
 from ..params import unwrap
 
 WARMUP = 1000
+"""Steps that adapt the sampler and are discarded, as is usual for NUTS (the default of Stan)."""
 
 
-def nuts(model: LogDensity, key: PRNGKeyArray, n: int, *, init: Any, thin: int = 10) -> Float[Array, "n d"]:
-    """n approximate draws from p ∝ exp(model): every `thin`-th state of one chain after 1000 warm-up steps.
+def nuts(
+    model: LogDensity, key: PRNGKeyArray, n: int, *, init: Any, thin: int = 10
+) -> Float[Array, "n d"]:
+    """n approximate draws: every `thin`-th state of one chain after 1000 warm-up steps.
 
     Args:
         model: log p up to a constant, smooth on all of ℝᵈ.
         key: the source of randomness.
-        n: how many draws.
-        init: a point of shape (d,) where the chain starts.
-        thin: steps between two draws; more makes them less dependent.
+        n: the number of draws.
+        init: the point of shape (d,) at which the chain starts.
+        thin: the number of steps per draw; more steps make the draws less dependent.
     """
     try:
         from numpyro.infer import MCMC, NUTS
     except ImportError as error:
-        raise ImportError("Sampling by NUTS needs NumPyro: pip install 'minstein[mcmc]'.") from error
+        raise ImportError(
+            "Sampling by NUTS needs NumPyro: pip install 'minstein[mcmc]'."
+        ) from error
     log_density = unwrap(model)
     with jax.enable_x64(True):
         sampler = MCMC(

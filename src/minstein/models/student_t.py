@@ -12,12 +12,15 @@ from ._family import (
     check_fields,
     dimension,
     median_and_mad,
-    moved,
     plain,
     scale_like,
     spread,
-    standardised,
+    standardise,
+    with_values,
 )
+
+_NORMAL_QUARTILE = 0.6744897501960817
+"""Φ⁻¹(3/4), by which a scaled median absolute deviation is scaled."""
 
 
 class StudentT(AbstractFamily):
@@ -40,7 +43,7 @@ class StudentT(AbstractFamily):
         check_fields(self, positive=("df",))
 
     def log_density(self, x):
-        z = standardised(x, self.loc, self.scale)
+        z = standardise(x, self.loc, self.scale)
         return -0.5 * (self.df + x.shape[0]) * jnp.log1p(jnp.vdot(z, z) / self.df)
 
     def draw(self, key, n):
@@ -50,6 +53,7 @@ class StudentT(AbstractFamily):
         return spread(z / jnp.sqrt(chi_square / self.df), self.loc, self.scale)
 
     def place(self, x):
-        centre, deviation = median_and_mad(x)
-        quartile_ratio = 0.6744897501960817 / stdtrit(plain(self.df), 0.75)
-        return moved(self, loc=centre, scale=scale_like(self.scale, deviation * quartile_ratio))
+        quartile_ratio = _NORMAL_QUARTILE / stdtrit(plain(self.df), 0.75)
+        return with_values(
+            self, loc=median_and_mad(x)[0], scale=scale_like(self.scale, x, quartile_ratio)
+        )

@@ -1,51 +1,77 @@
-"""Pair sums of a kernel that has no reduction, by autodiff over pairs: slow, for kernels a user wrote as a function."""
+"""G of a kernel that has no reduction, by autodiff over pairs: slow, for kernels a user wrote.
 
-from collections.abc import Callable
+What a point y with features (b, m) sends out is the field g(x) = K(x, y) b + [∇ᵧK(x, y) : m], and
+G φ at x are its value and its Jacobian there.
+"""
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Bool, Float
 
-from .._fields import as_matrix
-from .._types import Array, MatrixKernel, Scalar
-from ..sample import Sample
+from .._types import Array, MatrixKernel, Point, Scalar
+from ..stein import matrix_fields
+from .forms import Features
+from .operator import AbstractOperator
 
 _ROWS = 16
 """Rows of pairs that are in memory at once."""
 
 
-def _weights(sample: Sample, i: Array, with_diagonal: bool | Bool[Array, ""]) -> Array:
-    """One for each real pair (i, j), zero for padding and, unless asked for, for j = i."""
-    apart = jnp.arange(sample.x.shape[0]) != i
-    return jnp.where(sample.real & sample.real[i] & (apart | with_diagonal), 1.0, 0.0).astype(sample.x.dtype)
+class ByAutodiff(AbstractOperator):
+    """The kernel is differentiated at every pair."""
 
+    kernel: MatrixKernel
+    x: Float[Array, "N d"]
+    real: Bool[Array, " N"]
 
-def pair_sum(k0: Callable, sample: Sample, *, with_diagonal: bool | Bool[Array, ""]) -> Scalar:
-    """Σ_{i≠j} k0(xᵢ, xⱼ)."""
-    return jnp.sum(pair_rows(k0, sample, with_diagonal=with_diagonal))
+    def apply(self, phis, *, still=False, once=False):
+        rows = jnp.arange(self.x.shape[0])
 
+        def row(i: Array) -> Features:
+            weights = (self.real & self.real[i] & (rows != i)).astype(self.x.dtype)
+            # a kernel may have no derivative at x = y
+            apart = jnp.where(weights[:, None] > 0, self.x, self.x[i] + 1)
+            sent = jax.vmap(self._send, (None, 0, 1))(self.x[i], apart, phis)
+            return jax.tree.map(lambda part: jnp.tensordot(weights, part, 1), sent)
 
-def pair_rows(k0: Callable, sample: Sample, *, with_diagonal: bool | Bool[Array, ""]) -> Float[Array, " N"]:
-    """Σ_{j≠i} k0(xᵢ, xⱼ) for each i, remembering no row for the gradient."""
+        fields = lax.map(row, rows, batch_size=_ROWS)
+        return jax.tree.map(lambda part: jnp.moveaxis(part, 0, 1), fields)
 
-    @jax.checkpoint
-    def row(i: Array) -> Scalar:
-        weights = _weights(sample, i, with_diagonal)
-        apart = jnp.where(weights[:, None] > 0, sample.x, sample.x[i] + 1)  # a kernel may have no derivative at x = y
-        values = jax.vmap(lambda y: k0(sample.x[i], y))(apart)
-        return jnp.vdot(weights, values)
+    def own(self, phis):
+        return jax.vmap(self._send, (0, 0, 1), 1)(self.x, self.x, phis)
 
-    return lax.map(row, jnp.arange(sample.x.shape[0]), batch_size=_ROWS)
+    def matrix(self, phi: Features) -> Float[Array, "N N"]:
+        """k⁰(xᵢ, xⱼ) for every pair."""
 
+        def pair(x: Point, at_x: Features, y: Point, at_y: Features) -> Scalar:
+            field = self._send(x, y, jax.tree.map(lambda part: part[None], at_y))
+            return jnp.vdot(at_x.t, field.t[0]) + jnp.vdot(at_x.m, field.m[0])
 
-def pair_products(kernel: MatrixKernel, sample: Sample, t: Array, *, with_diagonal: bool | Bool[Array, ""]) -> Array:
-    """The matrix Σ_{i≠j} t_aᵢᵀ K(xᵢ, xⱼ) t_bⱼ for a batch t of shape (p, n, d)."""
-    d = sample.x.shape[1]
+        def row(one: tuple[Point, Features]) -> Float[Array, " N"]:
+            return jax.vmap(lambda y, at_y: pair(one[0], one[1], y, at_y))(self.x, phi)
 
-    def row(i: Array) -> Array:
-        K = jax.vmap(lambda y: as_matrix(kernel(sample.x[i], y), d))(sample.x)
-        w = _weights(sample, i, with_diagonal)
-        return t[:, i] @ jnp.einsum("j,jrs,bjs->rb", w, K, t)
+        return lax.map(row, (self.x, phi))
 
-    return jnp.sum(lax.map(row, jnp.arange(sample.x.shape[0]), batch_size=_ROWS), axis=0)
+    def _send(self, x: Point, y: Point, phis: Features) -> Features:
+        """G φ at x from the features of a batch at y."""
+        return jax.vmap(lambda phi: self._send_one(x, y, phi))(phis)
+
+    def _send_one(self, x: Point, y: Point, phi: Features) -> Features:
+        axes = jnp.eye(x.shape[0], dtype=x.dtype)
+
+        def field(x: Point) -> Point:
+            along = lambda v: lambda y: matrix_fields.apply(jnp.asarray(self.kernel(x, y)), v)
+            column = lambda e: jax.jvp(along(matrix_fields.transpose_apply(phi.m, e)), (y,), (e,))[
+                1
+            ]
+            return jnp.sum(jax.vmap(column)(axes), 0) + along(phi.t)(y)
+
+        slopes = jax.jacfwd(field)(x).T
+        match phi.m.ndim:
+            case 0:
+                return Features(field(x), jnp.trace(slopes))
+            case 1:
+                return Features(field(x), jnp.diagonal(slopes))
+            case _:
+                return Features(field(x), slopes)

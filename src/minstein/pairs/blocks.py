@@ -1,18 +1,19 @@
 """G of a sum of exponentials, on points in ascending order, in linear time.
 
-The points are cut into blocks of a few. Pairs within a block are summed one by one, so the pair of a point with itself
-is never added. Between blocks each exponential is carried along the line, from left to right and from right to left.
-On a narrow block an exponential is a short Taylor series, so what a block sends out is a combination of its moments
-Σ (x − centre)^p/p!, and what it receives a polynomial. On a wide block, as there are among outliers, every point has
-exponentials of its own.
+The points are cut into blocks of a few. Pairs within a block are summed one by one, so the pair of
+a point with itself is never added. Between blocks each exponential is carried along the line, from
+left to right and from right to left. On a narrow block an exponential is a short Taylor series, so
+what a block sends out is a combination of its moments Σ (x − centre)^p/p!, and what it receives a
+polynomial. On a wide block, as there are among outliers, every point has exponentials of its own.
 
 In one dimension G needs k, k′ and k″ alone: with D = xᵢ − xⱼ,
 
     F = Σ k(|D|) tⱼ − sgn(D) k′(|D|) mⱼ,    J = Σ sgn(D) k′(|D|) tⱼ − k″(|D|) mⱼ.
 
-Arrays have axes s of segments, b of points in a block, B of blocks in a segment, c of columns: those of t and then
-those of m. Blocks come last because XLA computes fastest along the last axis. What is carried has an axis w of the two
-ways, to the right and to the left, and an axis l of exponentials.
+Arrays have axes s of segments, b of points in a block, B of blocks in a segment, c of columns:
+those of t and then those of m. Blocks come last because XLA computes fastest along the last axis.
+What is carried has an axis w of the two ways, to the right and to the left, and an axis l of
+exponentials.
 """
 
 from collections.abc import Callable
@@ -40,14 +41,20 @@ _CHUNK = 16
 """Wide blocks that are worked on together."""
 
 _BEYOND = 4.0
-"""A group that ends a sum of exponentials is accurate up to this distance, over the smallest pole before it."""
+"""A group that ends a sum of exponentials is accurate up to this distance, over the smallest pole
+before it.
+"""
 
 
-def apply(kernel: AbstractRadial, sums: Scaled, z: Float[Array, " N"], phi: Float[Array, "c N"]) -> Float[Array, "c N"]:
+def apply(
+    kernel: AbstractRadial, sums: Scaled, z: Float[Array, " N"], phi: Float[Array, "c N"]
+) -> Float[Array, "c N"]:
     """(F, J) at points z in ascending order, for the columns of t and then those of m."""
     x, sources = _cut(z), jnp.moveaxis(_cut(phi), 0, 1)
     near = lax.map(lambda segment: _within(kernel, *segment), (x, sources))
-    return jnp.moveaxis(near + _between(sums, x, sources), (0, 1, 2, 3), (1, 0, 3, 2)).reshape(phi.shape)
+    return jnp.moveaxis(near + _between(sums, x, sources), (0, 1, 2, 3), (1, 0, 3, 2)).reshape(
+        phi.shape
+    )
 
 
 def _cut(rows: Float[Array, "*c N"]) -> Float[Array, "*c s b B"]:
@@ -57,7 +64,9 @@ def _cut(rows: Float[Array, "*c N"]) -> Float[Array, "*c s b B"]:
     return jnp.swapaxes(rows.reshape(*rows.shape[:-1], -1, segment, block), -1, -2)
 
 
-def _within(kernel: AbstractRadial, x: Float[Array, "b B"], sources: Float[Array, "c b B"]) -> Float[Array, "c b B"]:
+def _within(
+    kernel: AbstractRadial, x: Float[Array, "b B"], sources: Float[Array, "c b B"]
+) -> Float[Array, "c b B"]:
     """The pairs of different points in the same block."""
     rows = jnp.arange(len(x))[:, None]
     t, m = jnp.split(sources, 2)
@@ -74,8 +83,8 @@ def _within(kernel: AbstractRadial, x: Float[Array, "b B"], sources: Float[Array
 
 
 class _Frame(NamedTuple):
-    """Where each block receives what comes from the left, and where it sends it on: the centre of a narrow block, the
-    edges of a wide one.
+    """Where each block receives what comes from the left, and where it sends it on: the centre of a
+    narrow block, the edges of a wide one.
     """
 
     narrow: Bool[Array, "s B"]
@@ -94,7 +103,9 @@ class _Frame(NamedTuple):
         return jnp.where(self.narrow[:, None], x - self.start[:, None], 0)
 
 
-def _between(sums: Scaled, x: Float[Array, "s b B"], sources: Float[Array, "s c b B"]) -> Float[Array, "s c b B"]:
+def _between(
+    sums: Scaled, x: Float[Array, "s b B"], sources: Float[Array, "s c b B"]
+) -> Float[Array, "s c b B"]:
     """The pairs of points in different blocks."""
     frame = _Frame.of(x, sums.unit / sums.sum.reach)
     offset, wide = frame.offset(x), _Wide.of(frame, x)
@@ -108,9 +119,13 @@ def _between(sums: Scaled, x: Float[Array, "s b B"], sources: Float[Array, "s c 
         arrived = _weighted(weights, _carried(a, frame, sent))
         powers = _powers(a)[::-1]
         added = _real("wlp,wsclB->spcB", powers, arrived)
-        return series + jnp.where(frame.narrow[:, None, None], added, 0), wide.received(a, arrived, singly)
+        return series + jnp.where(frame.narrow[:, None, None], added, 0), wide.received(
+            a, arrived, singly
+        )
 
-    series, singly = lax.fori_loop(0, groups, group, (jnp.zeros_like(moments), jnp.zeros_like(sources)))
+    series, singly = lax.fori_loop(
+        0, groups, group, (jnp.zeros_like(moments), jnp.zeros_like(sources))
+    )
     return singly + lax.map(lambda segment: _polynomial(*segment), (offset, series))
 
 
@@ -120,7 +135,9 @@ def _moments(offset: Float[Array, "b B"], sources: Float[Array, "c b B"]) -> Flo
     def point(j: Array, sums: Array) -> Array:
         return sums + _factorials(offset[j])[:, None] * sources[:, j]
 
-    return lax.fori_loop(0, len(offset), point, jnp.zeros((_DEGREE, *sources[:, 0].shape), sources.dtype))
+    return lax.fori_loop(
+        0, len(offset), point, jnp.zeros((_DEGREE, *sources[:, 0].shape), sources.dtype)
+    )
 
 
 def _factorials(x: Float[Array, "*n"]) -> Float[Array, "p *n"]:
@@ -131,7 +148,9 @@ def _factorials(x: Float[Array, "*n"]) -> Float[Array, "p *n"]:
     return jnp.stack(terms)
 
 
-def _polynomial(offset: Float[Array, "b B"], series: Float[Array, "p c B"]) -> Float[Array, "c b B"]:
+def _polynomial(
+    offset: Float[Array, "b B"], series: Float[Array, "p c B"]
+) -> Float[Array, "c b B"]:
     """Σ offset^p/p! times the coefficients, by Horner's rule."""
     total = jnp.zeros((series.shape[1], *offset.shape), series.dtype)
     for p in range(_DEGREE, 0, -1):
@@ -140,9 +159,11 @@ def _polynomial(offset: Float[Array, "b B"], series: Float[Array, "p c B"]) -> F
 
 
 def _poles(scaled: Scaled, extent: Scalar) -> tuple[int | Array, Callable]:
-    """How many groups of poles there are for data of this extent, and a function that gives those of each.
+    """How many groups of poles there are for data of this extent, and a function that gives those
+    of each.
 
-    The poles are scaled rather than the points: a small difference of large coordinates has digits to lose.
+    The poles are scaled rather than the points: a small difference of large coordinates has digits
+    to lose.
     """
     factor, unit, sums = scaled
     units = jnp.stack([factor / unit**q for q in range(3)])
@@ -157,10 +178,14 @@ def _unit_poles(sums: Exponentials, extent: Scalar) -> tuple[int | Array, Callab
         return len(sums.poles), lambda g: (poles[g], weights[g])
     end_poles, end_weights = jnp.asarray(sums.end_poles, kind), jnp.asarray(sums.end_weights, kind)
     least = sums.poles[sums.near, -1].real
-    further = jnp.ceil(jnp.log(jnp.maximum(extent * least / _BEYOND, 1)) / -jnp.log(sums.ratio)).astype(int)
+    further = jnp.ceil(
+        jnp.log(jnp.maximum(extent * least / _BEYOND, 1)) / -jnp.log(sums.ratio)
+    ).astype(int)
     tail = jnp.minimum(further, len(sums.end_poles) - 1)
     last = sums.near + tail + 1
-    pick = lambda g, inner, end: jnp.where(g < last, inner[jnp.minimum(g, len(sums.poles) - 1)], end[tail])
+    pick = lambda g, inner, end: jnp.where(
+        g < last, inner[jnp.minimum(g, len(sums.poles) - 1)], end[tail]
+    )
     return last + 1, lambda g: (pick(g, poles, end_poles), pick(g, weights, end_weights))
 
 
@@ -171,7 +196,9 @@ def _powers(a: Complex[Array, " l"]) -> Complex[Array, "w l p"]:
     return jnp.moveaxis(jnp.concatenate([jnp.ones_like(powers[:1]), powers]), 0, -1)
 
 
-def _series(powers: Complex[Array, "w l p"], moments: Float[Array, "s p c B"]) -> Complex[Array, "w s c l B"]:
+def _series(
+    powers: Complex[Array, "w l p"], moments: Float[Array, "s p c B"]
+) -> Complex[Array, "w s c l B"]:
     of = lambda part: jnp.einsum("wlp,spcB->wsclB", part, moments)
     return lax.complex(of(jnp.real(powers)), of(jnp.imag(powers)))
 
@@ -181,10 +208,14 @@ def _real(how: str, a: Complex[Array, "*s"], b: Complex[Array, "*r"]) -> Float[A
     return jnp.einsum(how, jnp.real(a), jnp.real(b)) - jnp.einsum(how, jnp.imag(a), jnp.imag(b))
 
 
-def _carried(a: Complex[Array, " l"], frame: _Frame, sent: Complex[Array, "w s c l B"]) -> Complex[Array, "w s c l B"]:
-    """What arrives at each block: from all blocks before it, and by mirroring the line, from all after it.
+def _carried(
+    a: Complex[Array, " l"], frame: _Frame, sent: Complex[Array, "w s c l B"]
+) -> Complex[Array, "w s c l B"]:
+    """What arrives at each block: from all blocks before it, and by mirroring the line, from all
+    after it.
 
-    All segments are gone through at once, first from nothing and then from what the segments before them send.
+    All segments are gone through at once, first from nothing and then from what the segments before
+    them send.
     """
     flip = lambda part: part[::-1, ..., ::-1]
     width, (start, end) = frame.end - frame.start, (frame.start.ravel(), frame.end.ravel())
@@ -205,7 +236,9 @@ def _carried(a: Complex[Array, " l"], frame: _Frame, sent: Complex[Array, "w s c
     return jnp.stack([come, flip(back)])
 
 
-def _weighted(w: Complex[Array, "l 3"], state: Complex[Array, "w s c l B"]) -> Complex[Array, "w s c l B"]:
+def _weighted(
+    w: Complex[Array, "l 3"], state: Complex[Array, "w s c l B"]
+) -> Complex[Array, "w s c l B"]:
     """What F and J take from what arrives; D is positive for what comes from the left."""
     t, m = jnp.split(state, 2, axis=2)
     k, slope, curvature = (w[:, q, None] for q in range(3))
@@ -214,7 +247,8 @@ def _weighted(w: Complex[Array, "l 3"], state: Complex[Array, "w s c l B"]) -> C
 
 
 class _Wide(NamedTuple):
-    """The wide blocks, point by point: where they are, and the distances of their points to the end and from the start.
+    """The wide blocks, point by point: where they are, and the distances of their points to the end
+    and from the start.
 
     Beyond the first `count` there are others, or the same again.
     """
@@ -229,11 +263,15 @@ class _Wide(NamedTuple):
         numbers = jnp.resize(first, (-(-len(first) // _CHUNK) * _CHUNK,))
         s, B = where = numbers // x.shape[2], numbers % x.shape[2]
         points = x[s, :, B]
-        distances = jnp.stack([frame.end[where][:, None] - points, points - frame.start[where][:, None]])
+        distances = jnp.stack(
+            [frame.end[where][:, None] - points, points - frame.start[where][:, None]]
+        )
         return cls(where, distances, jnp.sum(~frame.narrow))
 
     def _over(self, chunk: Callable, start: Array) -> Array:
-        """chunk(total, s, B, distances) over some wide blocks after others; s is out of range where a block is not."""
+        """chunk(total, s, B, distances) over some wide blocks after others; s is out of range where
+        a block is not.
+        """
 
         def step(i: Array, total: Array) -> Array:
             cut = lambda part, axis=0: lax.dynamic_slice_in_dim(part, i * _CHUNK, _CHUNK, axis)
@@ -255,11 +293,17 @@ class _Wide(NamedTuple):
 
         return self._over(chunk, sent)
 
-    def received(self, a: Complex[Array, " l"], arrived: Array, singly: Array) -> Float[Array, "s c b B"]:
-        """Re Σ exp(−a(x − start)) and exp(−a(end − x)) times what arrives, added at the points of wide blocks."""
+    def received(
+        self, a: Complex[Array, " l"], arrived: Array, singly: Array
+    ) -> Float[Array, "s c b B"]:
+        """Re Σ exp(−a(x − start)) and exp(−a(end − x)) times what arrives, added at the points of
+        wide blocks.
+        """
 
         def chunk(total: jax.Array, s: Array, B: Array, distances: Array) -> Array:
             E = jnp.exp(-a * distances[::-1, ..., None])
-            return total.at[s, :, :, B].add(_real("wnjl,nwcl->ncj", E, arrived[:, s, :, :, B]), mode="drop")
+            return total.at[s, :, :, B].add(
+                _real("wnjl,nwcl->ncj", E, arrived[:, s, :, :, B]), mode="drop"
+            )
 
         return self._over(chunk, singly)

@@ -8,14 +8,18 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._types import Array
+from ..data.sample import Sample, Table
 from ..kernels import Span, Term
-from ..sample import Sample, Table
-from . import Fields, Products, between, products
+from . import between
+from .backends import Summand, Tiles
 from .forms import Features
+from .of_kernel import OfKernel
+from .operator import Fields, Products, products
 
 
 class ByBlocks(NamedTuple):
-    """The pair sum of a batch of features at rows on disk. Terms of finite rank need one pass and no pairs.
+    """The pair sum of a batch of features at rows on disk. Terms of finite rank need one pass and
+    no pairs.
 
     Attributes:
         terms: those of the kernel.
@@ -24,7 +28,7 @@ class ByBlocks(NamedTuple):
         still: whether all but the first have m = 0.
     """
 
-    terms: tuple[Term | Span, ...]
+    terms: tuple[Summand, ...]
     table: Table
     batch: Callable[[Sample], Features]
     still: bool
@@ -35,10 +39,14 @@ class ByBlocks(NamedTuple):
 
         def one(at: Sample) -> Products:
             phis = self.batch(at)
-            half, _ = products(phis, Fields(*[self._near(at, phis, at.numbers[0] // self.table.disk.block)] * 2))
-            here = between.fields(self._radial, at, at, phis, same=jnp.asarray(True), still=self.still)
+            half, _ = products(
+                phis, Fields(*[self._near(at, phis, at.numbers[0] // self.table.disk.block)] * 2)
+            )
+            here = between.fields(
+                self._radial, at, at, phis, same=jnp.asarray(True), still=self.still
+            )
             far = between.received(self._spans, sums, at, phis, among=True)
-            off, on = products(phis, Fields(_added(here, far), between.own_fields(self.terms, at, phis)))
+            off, on = products(phis, Fields(_added(here, far), self._own(at, phis)))
             return Products(off + half + half.T, on)
 
         return self.table.sum(one)
@@ -49,7 +57,7 @@ class ByBlocks(NamedTuple):
 
         def at(block: Sample) -> Features:
             phis = self.batch(block)
-            own = jax.tree.map(lambda part: diagonal * part, between.own_fields(self.terms, block, phis))
+            own = jax.tree.map(lambda part: diagonal * part, self._own(block, phis))
             far = between.received(self._spans, sums, block, phis, among=True)
             return _added(self._near(block, phis), far, own)
 
@@ -58,7 +66,12 @@ class ByBlocks(NamedTuple):
     def fields_elsewhere(self, at: Sample) -> Features:
         """G φ_a at points that are none of the rows."""
         phis = self.batch(at)
-        return _added(self._near(at, phis), between.received(self._spans, self._sums(), at, phis, among=False))
+        return _added(
+            self._near(at, phis), between.received(self._spans, self._sums(), at, phis, among=False)
+        )
+
+    def _own(self, block: Sample, phis: Features) -> Features:
+        return OfKernel(self.terms, block, Tiles()).own(phis)
 
     @property
     def _spans(self) -> tuple[Span, ...]:
@@ -69,20 +82,28 @@ class ByBlocks(NamedTuple):
         return tuple(term for term in self.terms if isinstance(term, Term))
 
     def _near(self, at: Sample, phis: Features, until: Array | None = None) -> Features:
-        """The fields of radial terms at some points, where the features are φ, from all blocks, or those before one."""
+        """The fields of radial terms at some points, where the features are φ, from all blocks, or
+        those before one.
+        """
         if not self._radial:
             return jax.tree.map(jnp.zeros_like, phis)
 
         def one(block: Sample) -> Features:
             same = jnp.asarray(False) if at.first is None else at.first == block.first
-            return between.fields(self._radial, at, block, self.batch(block), same=same, still=self.still)
+            return between.fields(
+                self._radial, at, block, self.batch(block), same=same, still=self.still
+            )
 
         return self.table.sum(one, until)
 
     def _sums(self) -> tuple[Float[Array, "q r"], ...]:
         """What terms of finite rank need to know of all rows."""
         spans = self._spans
-        return self.table.sum(lambda block: between.sent(spans, block, self.batch(block))) if spans else ()
+        return (
+            self.table.sum(lambda block: between.sent(spans, block, self.batch(block)))
+            if spans
+            else ()
+        )
 
 
 def _added(*fields: Features) -> Features:

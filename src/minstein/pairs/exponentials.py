@@ -1,8 +1,9 @@
 """Radial kernels on the line as sums of exponentials, k(r) = Re Σ wₗ exp(−aₗ r) for r ≥ 0.
 
-Exponentials factorise, exp(−a(x − y)) = exp(−a(x − z)) exp(−a(z − y)), so a sum over all points to the left of x is
-carried along the line. The poles a are shared by k, k′ and k″, and each has weights w of its own: differentiating a
-fit of k would lose digits. Everything is for kernels in units of their lengthscale.
+Exponentials factorise, exp(−a(x − y)) = exp(−a(x − z)) exp(−a(z − y)), so a sum over all points to
+the left of x is carried along the line. The poles a are shared by k, k′ and k″, and each has
+weights w of its own: differentiating a fit of k would lose digits. Everything is for kernels in
+units of their lengthscale.
 """
 
 from functools import lru_cache
@@ -27,11 +28,13 @@ Weights = Complex[np.ndarray, "g l 3"]
 
 
 class Exponentials(NamedTuple):
-    """Poles and weights in groups, and where the kernel has a long tail, one more group that ends the sum.
+    """Poles and weights in groups, and where the kernel has a long tail, one more group that ends
+    the sum.
 
-    Poles that fall geometrically, a factor `ratio` for each group after the first `near`, stand for distances ever
-    larger. For data of a given range the sum is broken off after some of them, and the group `ends[i]` takes the
-    place of all poles beyond i such groups. A kernel without a tail has no `ends`.
+    Poles that fall geometrically, a factor `ratio` for each group after the first `near`, stand for
+    distances ever larger. For data of a given range the sum is broken off after some of them, and
+    the group `ends[i]` takes the place of all poles beyond i such groups. A kernel without a tail
+    has no `ends`.
     """
 
     poles: Poles
@@ -43,7 +46,9 @@ class Exponentials(NamedTuple):
 
     @property
     def reach(self) -> float:
-        """The largest pole: on intervals much shorter than its inverse every exponential is nearly linear."""
+        """The largest pole: on intervals much shorter than its inverse every exponential is nearly
+        linear.
+        """
         return float(np.abs(self.poles).max())
 
 
@@ -77,7 +82,9 @@ def gaussian() -> Exponentials:
     poles = np.sqrt(2 * 4.4921 * 2 * GROUP * (1 + np.sin(1j * theta - 1.1721)))
     r = np.concatenate([np.linspace(0, 12, 1200), np.geomspace(12.1, 60, 100)])
     weights = _fitted(poles, r, _gaussian_derivatives(r), np.ones((len(r), 3)))
-    return Exponentials(_grouped(poles), _grouped(weights), 2, 1.0, _grouped(poles[:0]), _grouped(weights[:0]))
+    return Exponentials(
+        _grouped(poles), _grouped(weights), 2, 1.0, _grouped(poles[:0]), _grouped(weights[:0])
+    )
 
 
 def _gaussian_derivatives(r: Float[np.ndarray, " n"]) -> Float[np.ndarray, "n 3"]:
@@ -93,9 +100,10 @@ _STEP, _FAR, _NEAR = 0.3, 16, 3
 def power(beta: float) -> Exponentials | None:
     """(1 + r²)^β, or None where β is so large that the fit fails.
 
-    (1 + r²)^β = √π/(2^ν Γ(ν + ½)) ∫ e^(−ar) a^ν J_ν(a) da over a > 0, with ν = −β − ½. For small a the trapezoidal rule
-    in log a is exact to twelve digits at every large r. For larger a the integrand oscillates; complex poles on a
-    ray, with weights fitted by least squares, take its place.
+    (1 + r²)^β = √π/(2^ν Γ(ν + ½)) ∫ e^(−ar) a^ν J_ν(a) da over a > 0, with ν = −β − ½. For small a
+    the trapezoidal rule in log a is exact to twelve digits at every large r. For larger a the
+    integrand oscillates; complex poles on a ray, with weights fitted by least squares, take its
+    place.
     """
     wide = max(1.0, (-2 * beta) ** 0.5)
     beyond = int(160 / (1 - 2 * beta)) + GROUP
@@ -104,8 +112,12 @@ def power(beta: float) -> Exponentials | None:
     mass[-1] /= -np.expm1(2 * beta * _STEP)  # what is left beyond it falls geometrically
     if not np.all(np.isfinite(mass)) or np.any(mass < np.finfo(float).tiny):
         return None
-    near = np.geomspace(0.36 * wide, 30 * wide, GROUP * _NEAR) * np.exp(0.75j * np.linspace(0.25, 1, GROUP * _NEAR))
-    r = np.concatenate([np.geomspace(1e-3, 1, 200), np.linspace(0, 12, 700), np.geomspace(12.1, 300, 400)])
+    near = np.geomspace(0.36 * wide, 30 * wide, GROUP * _NEAR) * np.exp(
+        0.75j * np.linspace(0.25, 1, GROUP * _NEAR)
+    )
+    r = np.concatenate(
+        [np.geomspace(1e-3, 1, 200), np.linspace(0, 12, 700), np.geomspace(12.1, 300, 400)]
+    )
     exact, size = _power_derivatives(r, beta), _power_sizes(r, beta)
     rest = np.exp(-np.outer(r, far[GROUP:])) @ _differentiated(far, mass)[GROUP:]
     poles = np.concatenate([near, far[:GROUP]])
@@ -116,7 +128,12 @@ def power(beta: float) -> Exponentials | None:
     end_weights = np.stack([_differentiated(*end) for end in ends]).astype(complex)
     end_poles = np.stack([nodes for nodes, _ in ends]).astype(complex)
     found = Exponentials(
-        _grouped(poles), _grouped(weights), _NEAR, float(np.exp(-_STEP * GROUP)), end_poles, end_weights
+        _grouped(poles),
+        _grouped(weights),
+        _NEAR,
+        float(np.exp(-_STEP * GROUP)),
+        end_poles,
+        end_weights,
     )
     return found if _error(found, beta) <= TOLERANCE else None
 
@@ -129,7 +146,9 @@ def _density(a: Float[np.ndarray, " n"], beta: float) -> Float[np.ndarray, " n"]
 def _power_derivatives(r: Float[np.ndarray, " n"], beta: float) -> Float[np.ndarray, "n 3"]:
     v = 1 + r**2
     k = v**beta
-    return np.stack([k, 2 * beta * r * k / v, 2 * beta * k / v * (1 + 2 * (beta - 1) * r**2 / v)], 1)
+    return np.stack(
+        [k, 2 * beta * r * k / v, 2 * beta * k / v * (1 + 2 * (beta - 1) * r**2 / v)], 1
+    )
 
 
 def _power_sizes(r: Float[np.ndarray, " n"], beta: float) -> Float[np.ndarray, "n 3"]:
@@ -144,7 +163,9 @@ def _differentiated(poles: np.ndarray, mass: np.ndarray) -> Float[np.ndarray, "n
 
 
 def _gauss(nodes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The Gauss rule for a discrete measure, by the Lanczos process: exact for polynomials up to degree 15."""
+    """The Gauss rule for a discrete measure, by the Lanczos process: exact for polynomials up to
+    degree 15.
+    """
     x, q, basis = nodes / nodes[0], np.full_like(nodes, mass.sum() ** -0.5), []
     diagonal, side = [], []
     for _ in range(GROUP):
@@ -160,8 +181,12 @@ def _gauss(nodes: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return values * nodes[0], mass.sum() * vectors[0] ** 2
 
 
-def _fitted(poles: np.ndarray, r: np.ndarray, values: np.ndarray, accuracy: np.ndarray) -> Complex[np.ndarray, "p 3"]:
-    """The weights w of least squares in Re Σ w exp(−a r) ≈ values, each residual times its accuracy."""
+def _fitted(
+    poles: np.ndarray, r: np.ndarray, values: np.ndarray, accuracy: np.ndarray
+) -> Complex[np.ndarray, "p 3"]:
+    """The weights w of least squares in Re Σ w exp(−a r) ≈ values, each residual times its
+    accuracy.
+    """
     E = np.exp(-np.outer(r, poles))
     A = np.concatenate([np.real(E), -np.imag(E)], 1)
     kept = np.any(A != 0, axis=0)
@@ -169,7 +194,9 @@ def _fitted(poles: np.ndarray, r: np.ndarray, values: np.ndarray, accuracy: np.n
     for q in range(3):
         rows = A[:, kept] * accuracy[:, q : q + 1]
         norms = np.linalg.norm(rows, axis=0)
-        found: Any = lstsq(rows / norms, values[:, q] * accuracy[:, q], cond=1e-14, lapack_driver="gelsy")
+        found: Any = lstsq(
+            rows / norms, values[:, q] * accuracy[:, q], cond=1e-14, lapack_driver="gelsy"
+        )
         weights[kept, q] = found[0] / norms
     return weights[: len(poles)] + 1j * weights[len(poles) :]
 

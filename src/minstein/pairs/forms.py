@@ -1,4 +1,5 @@
-"""The Stein kernel as a symmetric bilinear form in per-point features, in three levels of generality.
+"""The Stein kernel as a symmetric bilinear form in per-point features, in three levels of
+generality.
 
 With D = zᵢ − zⱼ, u = ‖D‖² and per-point features (t, m), m of shape (e, r),
 
@@ -9,14 +10,15 @@ A form holds the θ-free part of G: coordinates and constants. Its features φ a
     Multiple   m = h C       one number h a point, C constant: scalar m, and every constant one
     Columns    m = C diag(h) a vector h a point: diagonal m
     Full       m             a matrix a point
-    Ones       none          k⁰ = tᵢ·tⱼ
 """
 
 import abc
+from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
@@ -45,7 +47,9 @@ class Tile(NamedTuple):
 
 
 _DIFFERENCES = 8
-"""Up to this dimension distances come from differences, exact for any spread of the data, at little cost."""
+"""Up to this dimension distances come from differences, exact for any spread of the data, at little
+cost.
+"""
 
 
 Rows = Float[Array, "_ _"] | tuple[Float[Array, " _"], ...]
@@ -53,8 +57,13 @@ Rows = Float[Array, "_ _"] | tuple[Float[Array, " _"], ...]
 
 
 def by_coordinates(points: dict[str, Float[Array, "_ _"]]) -> dict[str, Rows]:
-    """Points of few coordinates as vectors of these, for differences are fastest of what lies together in memory."""
-    return {name: tuple(rows.T) if rows.shape[1] <= _DIFFERENCES else rows for name, rows in points.items()}
+    """Points of few coordinates as vectors of these, for differences are fastest of what lies
+    together in memory.
+    """
+    return {
+        name: tuple(rows.T) if rows.shape[1] <= _DIFFERENCES else rows
+        for name, rows in points.items()
+    }
 
 
 def _square_differences(a: Rows, b: Rows) -> list[Float[Array, "a b"]]:
@@ -71,36 +80,95 @@ def square_distances(a: Rows, b: Rows) -> Float[Array, "a b"]:
     return jnp.maximum(squares, 0)
 
 
+class AbstractWay(eqx.Module):
+    """A way of going through the pairs of a form's points: by tiles, in a ring, within parts, …"""
+
+    @abc.abstractmethod
+    def products(
+        self, form: "AbstractFactored", kernel: AbstractRadial, sources: tuple, once: bool
+    ) -> tuple:
+        """Return W_q S_q for each q."""
+
+    @abc.abstractmethod
+    def fields(self, form: "Full", kernel: AbstractRadial, phi: Features, once: bool) -> Features:
+        """Return G φ for a form that wants targets and sources of each tile together."""
+
+
 class AbstractForm(eqx.Module):
     """The θ-free part of the bilinear form."""
 
     @property
     @abc.abstractmethod
     def points(self) -> Tree:
-        """Per-row arrays that the form needs on a tile; a mapping whose entry 'z' gives the distances."""
+        """Per-row arrays that the form needs on a tile; a mapping whose entry 'z' gives the
+        distances.
+        """
 
     @abc.abstractmethod
     def diagonal(self, k: Any, c1: Any, phi: Features) -> Features:
         """G_ii φᵢ at every point, from κ(0) and 2κ′(0)."""
 
-
-class AbstractOperator(eqx.Module):
-    """G with a sum over pairs of its own: what a backend adds, made of the rows' coordinates by `backends.formed`."""
-
     @abc.abstractmethod
-    def apply(self, kernel: AbstractRadial, phi: Features, n: Array, once: bool) -> Features:
-        """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the first n points; the features of the others are zero."""
+    def sum_pairs(
+        self,
+        way: AbstractWay,
+        kernel: AbstractRadial,
+        phis: Features,
+        *,
+        still: bool,
+        once: bool,
+        at: Any = None,
+    ) -> Features:
+        """Return G applied to a batch of features, going through the pairs in this way.
 
-    @abc.abstractmethod
-    def own(self, kernel: AbstractRadial, phi: Features) -> Features:
-        """G_ii φᵢ at every point."""
+        `still` means that all members except the first have m = 0. `at` is the form at the points
+        where the fields are wanted, if they are other points than those of the features.
+        """
 
 
 class AbstractFactored(AbstractForm):
-    """A form whose G φ is Σ_q W_q S_q put together point by point: weights of pairs times sources, one column each.
+    """A form whose G φ is Σ_q W_q S_q put together point by point: weights of pairs times sources,
+    one column each.
 
     Every W_q is symmetric in i and j, so one tile of it serves both of its sides.
     """
+
+    def sum_pairs(self, way, kernel, phis, *, still, once, at=None):
+        at = self if at is None else at
+        if still:
+            return self._sum_still(way, kernel, phis, once, at)
+        one = lambda phi: at.gathered(way.products(self, kernel, self.sources(phi), once))
+        return each(one, phis)
+
+    def _sum_still(
+        self, way: AbstractWay, kernel: AbstractRadial, phis: Features, once: bool, at: Any
+    ) -> Features:
+        """For a batch (t₀, m), (t₁, 0), …, (t_p, 0): the columns of all go into one product for
+        each weight.
+        """
+        first = jax.tree.map(lambda part: part[0], phis)
+        sources, still = self.sources(first), jax.vmap(self.still_sources)(phis.t[1:])
+        widths = [source.shape[1] for source in sources]
+        wide = [
+            jnp.concatenate([a, _side_by_side(b)], 1)
+            for a, b in zip(sources[:2], still, strict=True)
+        ]
+        sums = way.products(self, kernel, (*wide, *sources[2:]), once)
+        own = at.gathered(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
+        rest = jax.vmap(at.still_gathered)(
+            *(_one_by_one(sums[q][:, widths[q] :], still[q].shape) for q in (0, 1))
+        )
+        return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), own, rest)
+
+    @abc.abstractmethod
+    def along(self, m: Array, D: dict[str, Array]) -> Float[Array, " r"]:
+        """mᵀD for the features m of one point, where D has the differences of what `points` has of
+        two.
+        """
+
+    @abc.abstractmethod
+    def overlap(self, m: Array, other: Array) -> Array:
+        """⟨m, m′⟩ for the features of two points."""
 
     @abc.abstractmethod
     def weights(self, tile: Tile, at_i: Tree, at_j: Tree) -> tuple[Float[Array, "a b"], ...]: ...
@@ -113,7 +181,9 @@ class AbstractFactored(AbstractForm):
         """G φ from the sums W_q S_q."""
 
     @abc.abstractmethod
-    def still_sources(self, t: Float[Array, "n r"]) -> tuple[Float[Array, "n r"], Float[Array, "n c"]]:
+    def still_sources(
+        self, t: Float[Array, "n r"]
+    ) -> tuple[Float[Array, "n r"], Float[Array, "n c"]]:
         """The sources of φ = (t, 0), for the first two weights; the others have none."""
 
     @abc.abstractmethod
@@ -127,6 +197,12 @@ class Multiple(AbstractFactored):
     z: Float[Array, "n e"]
     y: Float[Array, "n r"] | None
     w: Any
+
+    def along(self, m, D):
+        return m * D["z" if self.y is None else "y"]
+
+    def overlap(self, m, other):
+        return self.w * m * other
 
     @property
     def points(self):
@@ -161,11 +237,19 @@ class Multiple(AbstractFactored):
 
 
 class Columns(AbstractFactored):
-    """m = C diag(h) with a vector h a point: y = Cᵀz and the squared lengths w of C's columns are needed."""
+    """m = C diag(h) with a vector h a point: y = Cᵀz and the squared lengths w of C's columns are
+    needed.
+    """
 
     z: Float[Array, "n e"]
     y: Float[Array, "n r"]
     w: Float[Array, " r"]
+
+    def along(self, m, D):
+        return m * D["y"]
+
+    def overlap(self, m, other):
+        return jnp.vdot(self.w * m, other)
 
     @property
     def points(self):
@@ -174,7 +258,11 @@ class Columns(AbstractFactored):
     def weights(self, tile, at_i, at_j):
         if self.y.shape[1] > _DIFFERENCES:
             return tile.k, tile.c1, tile.c2
-        return tile.k, tile.c1, *(tile.c2 * square for square in _square_differences(at_i["y"], at_j["y"]))
+        return (
+            tile.k,
+            tile.c1,
+            *(tile.c2 * square for square in _square_differences(at_i["y"], at_j["y"])),
+        )
 
     def sources(self, phi):
         y, t, h = self.y, phi.t, phi.m
@@ -206,13 +294,24 @@ class Columns(AbstractFactored):
 
 
 class Full(AbstractForm):
-    """m a matrix of shape (e, r) at each point; here targets and sources do not come apart into columns."""
+    """m a matrix of shape (e, r) at each point; here targets and sources do not come apart into
+    columns.
+    """
 
     z: Float[Array, "n e"]
 
     @property
     def points(self):
         return {"z": self.z}
+
+    def sum_pairs(self, way, kernel, phis, *, still, once, at=None):
+        return each(lambda phi: way.fields(self, kernel, phi, once), phis)
+
+    def along(self, m: Float[Array, "e r"], D: dict[str, Array]) -> Float[Array, " r"]:
+        return m.T @ D["z"]
+
+    def overlap(self, m: Float[Array, "e r"], other: Float[Array, "e r"]) -> Array:
+        return jnp.vdot(m, other)
 
     def fields(self, tile: Tile, target: Tree, source: Tree, phi: Features) -> Features:
         """Σⱼ G_ij φⱼ at the targets, over the sources of one tile."""
@@ -228,16 +327,17 @@ class Full(AbstractForm):
         return Features(k * phi.t, -c1 * phi.m)
 
 
-class Ones(AbstractForm):
-    """k⁰ = tᵢ·tⱼ, a kernel of finite rank: its pair sum is a square of sums, linear work."""
+def each(apply: Callable[[Features], Features], phis: Features) -> Features:
+    """Apply to each member of a batch; a batch of one needs no batched products."""
+    if phis.t.shape[0] > 1:
+        return jax.vmap(apply)(phis)
+    return jax.tree.map(lambda part: part[None], apply(jax.tree.map(lambda part: part[0], phis)))
 
-    @property
-    def points(self):
-        return {}
 
-    def fields(self, phi: Features) -> Features:
-        """Σ_{j≠i} tⱼ at every point."""
-        return Features(jnp.sum(phi.t, 0) - phi.t, phi.m)
+def _side_by_side(batch: Float[Array, "p n c"]) -> Float[Array, "n pc"]:
+    return jnp.moveaxis(batch, 0, 1).reshape(batch.shape[1], -1)
 
-    def diagonal(self, k, c1, phi):
-        return phi
+
+def _one_by_one(columns: Float[Array, "n pc"], shape: tuple[int, ...]) -> Float[Array, "p n c"]:
+    p, _, c = shape
+    return jnp.moveaxis(columns.reshape(len(columns), p, c), 1, 0)

@@ -1,18 +1,18 @@
-"""G in two and three dimensions in nearly linear time: sums over points are non-uniform fast Fourier transforms.
+"""G in two and three dimensions in nearly linear time: sums over points are non-uniform fast
+Fourier transforms.
 
-On a box around the data, of periods L, a smooth kernel is the Fourier series κ(‖z‖²) = Σ_ω c(ω) e^(iω·z). With m = h C
-and A(ω) = c(ω) Σⱼ (tⱼ − i Cᵀω hⱼ) e^(−iω·zⱼ),
+On a box around the data, of periods L, a smooth kernel is the Fourier series κ(‖z‖²) = Σ_ω c(ω)
+e^(iω·z). With m = h C and A(ω) = c(ω) Σⱼ (tⱼ − i Cᵀω hⱼ) e^(−iω·zⱼ),
 
     F(z) = Σ_ω A(ω) e^(iω·z),    J(z) = Σ_ω (i Cᵀω)·A(ω) e^(iω·z),
 
-less what a point sends to itself. For m = C diag(h) the products with Cᵀω are by components. The transforms are those
-of finufft, from the extra `fast`.
+less what a point sends to itself. For m = C diag(h) the products with Cᵀω are by components. The
+transforms are those of finufft, from the extra `fast`.
 """
 
 import importlib.util
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -26,7 +26,8 @@ from jaxtyping import Float
 from .._types import Array, is_traced
 from ..kernels import IMQ, AbstractRadial, Gaussian, RationalQuadratic, Term
 from ..kernels.algebra import RadialMultiple, RadialSum
-from .forms import AbstractForm, Features
+from .forms import Features
+from .operator import AbstractOperator
 
 ROWS = 16_384
 """Rows from which on the transforms pay."""
@@ -38,50 +39,55 @@ _EPS = {8: 1e-12, 4: 1e-6}
 """What finufft is asked for, by the bytes of a number."""
 
 _GAUSSIAN, _POWER = 8.5, 30.0
-"""Frequencies that matter, over the scale of the kernel: e^(−ω²/2) and e^(−ω) are then lost in rounding."""
+"""Frequencies that matter, over the scale of the kernel: e^(−ω²/2) and e^(−ω) are then lost in
+rounding.
+"""
 
 _FAR, _EDGE, _WIDER = 9.5, 6.0, 0.1
-"""Beyond so many lengthscales a Gaussian is zero. Other kernels are made to vanish over so many scales beyond the
-largest difference, and this share of it."""
+"""Beyond so many lengthscales a Gaussian is zero. Other kernels are made to vanish over so many
+scales beyond the largest difference, and this share of it.
+"""
 
 _STEEP = 5.5
 """½ erfc of this is lost in rounding."""
 
 
-@dataclass(frozen=True)
-class Waves:
-    """The number of frequencies along each axis, found from the data and part of the program that is compiled."""
+class Box(AbstractOperator):
+    """m = h C or C diag(h), in a box: as `Multiple` and `Columns`, with C itself.
 
-    modes: tuple[int, ...]
-
-
-class Box(AbstractForm):
-    """m = h C or C diag(h), in a box: as `Multiple` and `Columns`, with C itself."""
+    `modes` is the number of frequencies along each axis.
+    """
 
     z: Float[Array, "n e"]
     C: Float[Array, "e r"]
+    kernel: AbstractRadial
     modes: tuple[int, ...] = eqx.field(static=True)
 
-    @property
-    def points(self):
-        return {"z": self.z}
+    def apply(self, phis, *, still=False, once=False):
+        rows = jnp.concatenate([phis.t, phis.m.reshape(*phis.t.shape[:2], -1)], 2)
+        fields = _batch_fields(self, rows)
+        r = phis.t.shape[2]
+        return Features(fields[..., :r], fields[..., r:].reshape(phis.m.shape))
 
-    def diagonal(self, k, c1, phi):
-        lengths = jnp.sum(self.C**2, 0 if phi.m.ndim == phi.t.ndim else None)
-        return Features(k * phi.t, -lengths * c1 * phi.m)
+    def own(self, phis):
+        k, k1, _ = self.kernel.profile(jnp.zeros((), phis.t.dtype))
+        lengths = jnp.sum(self.C**2, 0 if phis.m.ndim == phis.t.ndim else None)
+        return Features(k * phis.t, -2 * k1 * lengths * phis.m)
 
 
 def installed() -> bool:
     return importlib.util.find_spec("jax_finufft") is not None
 
 
-def waves(terms: tuple[Term, ...], x: Any) -> Waves | None:
-    """The frequencies that a kernel needs on these data; None where it has no such series, or too many."""
+def needed_modes(terms: tuple[Term, ...], x: Any) -> tuple[int, ...] | None:
+    """The frequencies along each axis that a kernel needs on these data; None if it has no such
+    series, or too many.
+    """
     if is_traced((terms, x)) or not all(supports(term.profile) for term in terms):
         return None
     each = [_modes(term, np.asarray(x, np.float64)) for term in terms]
     modes = tuple(np.max(each, axis=0).astype(int).tolist())
-    return Waves(modes) if math.prod(modes) <= MODES else None
+    return modes if math.prod(modes) <= MODES else None
 
 
 def _modes(term: Term, x: Float[Array, "n d"]) -> Float[Array, " e"]:
@@ -124,7 +130,10 @@ def _period(kernel: Any, width: Any) -> Any:
     """The periods of a box in which no point meets the image of another."""
     match kernel:
         case RadialSum():
-            return reduce(np.maximum if isinstance(width, np.ndarray) else jnp.maximum, _periods(kernel, width))
+            return reduce(
+                np.maximum if isinstance(width, np.ndarray) else jnp.maximum,
+                _periods(kernel, width),
+            )
         case RadialMultiple():
             return _period(kernel.of, width)
         case Gaussian():
@@ -142,12 +151,12 @@ def _margin(kernel: Any, width: Any) -> Any:
     return _EDGE * _scale(kernel) + _WIDER * width
 
 
-def apply(form: Box, kernel: AbstractRadial, phis: Float[Array, "a n c"]) -> Float[Array, "a n c"]:
-    """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ for a batch of features, t and then h in each row; zero in padding."""
+def _batch_fields(box: Box, phis: Float[Array, "a n c"]) -> Float[Array, "a n c"]:
+    """(G φ)ᵢ for a batch of features, t and then h in each row; a batch of batches is one batch."""
 
     @jax.custom_batching.custom_vmap
     def batched(phis: Float[Array, "a n c"]) -> Float[Array, "a n c"]:
-        return _fields(form, kernel, phis)
+        return _fields(box, box.kernel, phis)
 
     @batched.def_vmap
     def _(_size: int, _is_batched: list, phis: Float[Array, "b a n c"]) -> tuple[Array, bool]:
@@ -156,7 +165,9 @@ def apply(form: Box, kernel: AbstractRadial, phis: Float[Array, "a n c"]) -> Flo
     return batched(phis)
 
 
-def _fields(form: Box, kernel: AbstractRadial, phis: Float[Array, "a n c"]) -> Float[Array, "a n c"]:
+def _fields(
+    form: Box, kernel: AbstractRadial, phis: Float[Array, "a n c"]
+) -> Float[Array, "a n c"]:
     from jax_finufft import nufft1, nufft2
 
     low, high = jnp.min(form.z, 0), jnp.max(form.z, 0)
@@ -196,16 +207,23 @@ def _frequencies(period: Array, modes: int) -> Float[Array, " k"]:
 def coefficients(
     kernel: Any, L: Float[Array, " e"], width: Float[Array, " e"], modes: tuple[int, ...]
 ) -> Float[Array, "..."]:
-    """c(ω) on the grid of frequencies: in closed form for a Gaussian, else by a fast Fourier transform."""
+    """c(ω) on the grid of frequencies: in closed form for a Gaussian, else by a fast Fourier
+    transform.
+    """
     match kernel:
         case RadialSum():
-            return reduce(jnp.add, (coefficients(profile, L, width, modes) for profile in kernel.profiles))
+            return reduce(
+                jnp.add, (coefficients(profile, L, width, modes) for profile in kernel.profiles)
+            )
         case RadialMultiple():
             return kernel.factor * coefficients(kernel.of, L, width, modes)
         case Gaussian():
             ell = kernel.lengthscale
             factors = [
-                jnp.sqrt(2 * jnp.pi) * ell / period * jnp.exp(-((ell * _frequencies(period, count)) ** 2) / 2)
+                jnp.sqrt(2 * jnp.pi)
+                * ell
+                / period
+                * jnp.exp(-((ell * _frequencies(period, count)) ** 2) / 2)
                 for period, count in zip(L, modes, strict=True)
             ]
             return reduce(jnp.multiply, jnp.meshgrid(*factors, indexing="ij"))
@@ -216,8 +234,13 @@ def coefficients(
 def _sampled(
     kernel: AbstractRadial, L: Float[Array, " e"], width: Float[Array, " e"], modes: tuple[int, ...]
 ) -> Float[Array, "..."]:
-    """The kernel times a window that is one for every difference of two points and vanishes half a period away."""
-    steps = [period * jnp.arange(-(count // 2), count // 2 + 1) / count for period, count in zip(L, modes, strict=True)]
+    """The kernel times a window that is one for every difference of two points and vanishes half a
+    period away.
+    """
+    steps = [
+        period * jnp.arange(-(count // 2), count // 2 + 1) / count
+        for period, count in zip(L, modes, strict=True)
+    ]
     margin = _margin(kernel, width)
     windows = [
         erfc(_STEEP * (2 * (jnp.abs(step) - w) / edge - 1)) / 2

@@ -1,7 +1,8 @@
-"""G in one dimension, in linear time: the points are taken in ascending order, and sums over them are carried along.
+"""G in one dimension, in linear time: the points are taken in ascending order, and sums over them
+are carried along.
 
-Matérn kernels are summed exactly, by `recursion`; kernels that are sums of exponentials, to ten digits of the largest
-field, by `blocks`.
+Matérn kernels are summed exactly, by `recursion`; kernels that are sums of exponentials, to ten
+digits of the largest field, by `blocks`.
 """
 
 from functools import reduce
@@ -10,32 +11,38 @@ import jax.numpy as jnp
 from jaxtyping import Float, Int
 
 from .._types import Array
+from ..data.sample import Sample
 from ..errors import no_lines
 from ..kernels import AbstractRadial, Matern
 from ..kernels.algebra import RadialMultiple, RadialSum
-from ..sample import Sample
 from . import blocks, recursion
 from .exponentials import exponentials
-from .forms import AbstractForm, Features, Multiple
+from .forms import Features, Multiple
+from .operator import AbstractOperator
 
 
-class Line(AbstractForm):
+class Line(AbstractOperator):
     """m one number a point, on the line: as `Multiple`, with the order of the points."""
 
     z: Float[Array, " n"]
     order: Int[Array, " n"]
+    kernel: AbstractRadial
 
     @classmethod
-    def of(cls, form: Multiple, sample: Sample) -> "Line":
+    def of(cls, form: Multiple, sample: Sample, kernel: AbstractRadial) -> "Line":
         z = form.z[:, 0]
-        return cls(z, jnp.argsort(z) if sample.order is None else sample.order)
+        return cls(z, jnp.argsort(z) if sample.order is None else sample.order, kernel)
 
-    @property
-    def points(self):
-        return {"z": self.z[:, None]}
+    def apply(self, phis, *, still=False, once=False):
+        rows = jnp.concatenate([phis.t[..., 0], phis.m])  # a row for each t, then one for each m
+        fields = _in_order(self.kernel, self.z[self.order], rows[:, self.order])
+        back = jnp.zeros_like(fields).at[:, self.order].set(fields, unique_indices=True)
+        t, m = jnp.split(back, 2)
+        return Features(t[..., None], m)
 
-    def diagonal(self, k, c1, phi):
-        return Features(k * phi.t, -c1 * phi.m)
+    def own(self, phis):
+        k, k1, _ = self.kernel.profile(jnp.zeros((), phis.t.dtype))
+        return Features(k * phis.t, -2 * k1 * phis.m)
 
 
 def supports(kernel: AbstractRadial) -> bool:
@@ -49,13 +56,9 @@ def supports(kernel: AbstractRadial) -> bool:
             return isinstance(kernel, Matern) or exponentials(kernel) is not None
 
 
-def apply(form: Line, kernel: AbstractRadial, phis: Float[Array, "c n"]) -> Float[Array, "c n"]:
-    """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ for a batch of features: a row for each t, and then one for each m."""
-    fields = _in_order(kernel, form.z[form.order], phis[:, form.order])
-    return jnp.zeros_like(fields).at[:, form.order].set(fields, unique_indices=True)
-
-
-def _in_order(kernel: AbstractRadial, z: Float[Array, " n"], phis: Float[Array, "c n"]) -> Float[Array, "c n"]:
+def _in_order(
+    kernel: AbstractRadial, z: Float[Array, " n"], phis: Float[Array, "c n"]
+) -> Float[Array, "c n"]:
     match kernel:
         case RadialSum():
             return reduce(jnp.add, (_in_order(profile, z, phis) for profile in kernel.profiles))

@@ -1,11 +1,12 @@
 """G of a Matérn kernel, on points in ascending order, exactly and in linear time.
 
-In units in which it decays as e^(−r) the kernel is a polynomial times e^(−r), and so are its derivatives. The moments
-M_p = Σ r^p/p! e^(−r) of the points to the left follow from those at the point before: over a gap h they become
-e^(−h) Σ_q h^(p−q)/(p−q)! M_q. Nothing is subtracted, and the pair of a point with itself is never added.
+In units in which it decays as e^(−r) the kernel is a polynomial times e^(−r), and so are its
+derivatives. The moments M_p = Σ r^p/p! e^(−r) of the points to the left follow from those at the
+point before: over a gap h they become e^(−h) Σ_q h^(p−q)/(p−q)! M_q. Nothing is subtracted, and the
+pair of a point with itself is never added.
 
-Arrays have axes i of steps, c of columns, those of t and then those of m, and l of lanes: stretches of consecutive
-points that are gone through at once.
+Arrays have axes i of steps, c of columns, those of t and then those of m, and l of lanes: stretches
+of consecutive points that are gone through at once.
 """
 
 import math
@@ -29,16 +30,24 @@ def apply(kernel: Matern, z: Float[Array, " N"], phi: Float[Array, "c N"]) -> Fl
     a = jnp.sqrt(2 * kernel.smoothness) / kernel.lengthscale
     scaled = lambda fields: fields * jnp.where(jnp.arange(len(phi)) < len(phi) // 2, 1, a)[:, None]
     sources = scaled(phi)
-    gaps = a * (z[1:] - z[:-1])  # differences first: they keep their digits however far the points are from zero
+    gaps = a * (
+        z[1:] - z[:-1]
+    )  # differences first: they keep their digits however far the points are from zero
     right = _from_left(kernel.smoothness, gaps, sources, 1)
     left = _from_left(kernel.smoothness, gaps[::-1], sources[:, ::-1], -1)[:, ::-1]
     return scaled(right + left)
 
 
-def _from_left(smoothness: float, gaps: Float[Array, " g"], phi: Float[Array, "c N"], sign: int) -> Float[Array, "c N"]:
-    """What F and J take from the sources to the left; `sign` is that of xᵢ − xⱼ before any mirroring."""
+def _from_left(
+    smoothness: float, gaps: Float[Array, " g"], phi: Float[Array, "c N"], sign: int
+) -> Float[Array, "c N"]:
+    """What F and J take from the sources to the left; `sign` is that of xᵢ − xⱼ before any
+    mirroring.
+    """
     coefficients = _coefficients(smoothness)
-    by_lane = lambda rows: jnp.moveaxis(rows.reshape(*rows.shape[:-1], _lanes(phi.shape[1]), -1), -1, 0)
+    by_lane = lambda rows: jnp.moveaxis(
+        rows.reshape(*rows.shape[:-1], _lanes(phi.shape[1]), -1), -1, 0
+    )
     gaps, sources = by_lane(jnp.append(0, gaps)), by_lane(_shifted(phi))
     step = lambda moments, point: _over(point[0], (moments[0] + point[1], *moments[1:]))
     inner = gaps.at[0].set(0), sources.at[0].set(0)  # a lane by itself begins at its first point
@@ -67,11 +76,14 @@ def _over(h: Array, moments: tuple) -> tuple:
     """The moments after a gap."""
     decay = jnp.exp(-h)
     factors = [decay * h**j / math.factorial(j) for j in range(len(moments))]
-    return tuple(sum(factors[p - q] * moments[q] for q in range(p + 1)) for p in range(len(moments)))
+    return tuple(
+        sum(factors[p - q] * moments[q] for q in range(p + 1)) for p in range(len(moments))
+    )
 
 
 def _between_lanes(ends: tuple, widths: Array, gaps: Array, last: Array) -> tuple:
-    """The moments of all earlier lanes at the first point of each; `ends` are those of a lane alone at its last point.
+    """The moments of all earlier lanes at the first point of each; `ends` are those of a lane alone
+    at its last point.
 
     `gaps` and `last` are the distance from the lane before, and the source at its last point.
     """
@@ -92,7 +104,9 @@ def _between_lanes(ends: tuple, widths: Array, gaps: Array, last: Array) -> tupl
 
 def _fields(coefficients: np.ndarray, moments: tuple, sign: int) -> Float[Array, "c l"]:
     """F and J from the moments of t and of m."""
-    k, slope, curvature = (sum(c * m for c, m in zip(row, moments, strict=True)) for row in coefficients.tolist())
+    k, slope, curvature = (
+        sum(c * m for c, m in zip(row, moments, strict=True)) for row in coefficients.tolist()
+    )
     (kt, _), (st, sm), (_, cm) = (jnp.split(part, 2) for part in (k, slope, curvature))
     return jnp.concatenate([kt - sign * sm, sign * st - cm])
 
@@ -100,8 +114,12 @@ def _fields(coefficients: np.ndarray, moments: tuple, sign: int) -> Float[Array,
 def _coefficients(smoothness: float) -> np.ndarray:
     """k, k′ and k″ as combinations of r^p/p! e^(−r), a row each."""
     degree = int(smoothness - 0.5)
-    ratio = lambda j: math.factorial(degree) / math.factorial(2 * degree) * math.factorial(2 * degree - j)
-    terms = [2**j * ratio(j) / math.factorial(j) / math.factorial(degree - j) for j in range(degree + 1)]
+    ratio = lambda j: (
+        math.factorial(degree) / math.factorial(2 * degree) * math.factorial(2 * degree - j)
+    )
+    terms = [
+        2**j * ratio(j) / math.factorial(j) / math.factorial(degree - j) for j in range(degree + 1)
+    ]
     k = Polynomial(terms)
     slope = k.deriv() - k
     rows = [k, slope, slope.deriv() - slope]

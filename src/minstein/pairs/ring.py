@@ -1,8 +1,10 @@
-"""G applied to features that are spread over devices: the blocks of rows go round in a ring, and none is ever copied.
+"""G applied to features that are spread over devices: the blocks of rows go round in a ring, and
+none is ever copied.
 
-Each device keeps its own rows and meets those of the others one after the other. Every W is symmetric, so a meeting
-serves both sides: what is due to the visitors travels on with them, and after half a round it is sent home. With P
-devices each computes its own block and (P − 1)/2 others, half of all pairs.
+Each device keeps its own rows and meets those of the others one after the other. Every W is
+symmetric, so a meeting serves both sides: what is due to the visitors travels on with them, and
+after half a round it is sent home. With P devices each computes its own block and (P − 1)/2 others,
+half of all pairs.
 """
 
 from collections.abc import Callable
@@ -14,27 +16,32 @@ from jax import lax
 from jax.sharding import PartitionSpec as Spec
 
 from .._types import Array, Tree
+from ..data.padding import TILE
+from ..data.sharded import AXIS, Blocks
 from ..kernels import AbstractRadial
-from ..padding import TILE
-from ..sharded import AXIS, Blocks
 from . import tiles
-from .forms import AbstractFactored, AbstractForm, Features, Full
+from .forms import AbstractFactored, AbstractForm, AbstractWay, Features, Full
 
 
-def apply(form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, blocks: Blocks, once: bool) -> Features:
-    """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the observations; the features of the padding must be zero."""
-    if isinstance(form, AbstractFactored):
-        return form.gathered(products(form, kernel, form.sources(phi), blocks, once))
-    return _on_devices(_fields, form, kernel, phi, blocks, once)
+class Ring(AbstractWay):
+    """Every pair of the observations of all blocks."""
 
+    blocks: Blocks
 
-def products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, blocks: Blocks, once: bool) -> tuple:
-    """W_q S_q for each q."""
-    return _on_devices(_products, form, kernel, sources, blocks, once)
+    def products(self, form, kernel, sources, once):
+        return _on_devices(_products, form, kernel, sources, self.blocks, once)
+
+    def fields(self, form, kernel, phi, once):
+        return _on_devices(_fields, form, kernel, phi, self.blocks, once)
 
 
 def _on_devices(
-    compute: Callable, form: AbstractForm, kernel: AbstractRadial, rows: Tree, blocks: Blocks, once: bool
+    compute: Callable,
+    form: AbstractForm,
+    kernel: AbstractRadial,
+    rows: Tree,
+    blocks: Blocks,
+    once: bool,
 ) -> Tree:
     """compute(form, kernel, rows, counts, once) on each device, with its own rows."""
     arrays, rest = eqx.partition((form, kernel), eqx.is_array)
@@ -47,12 +54,18 @@ def _on_devices(
 
     # the derivative is never taken in here, so that there is nothing for check_vma to look after
     each = jax.shard_map(
-        local, mesh=blocks.mesh, in_specs=(specs, Spec(AXIS), Spec()), out_specs=Spec(AXIS), check_vma=False
+        local,
+        mesh=blocks.mesh,
+        in_specs=(specs, Spec(AXIS), Spec()),
+        out_specs=Spec(AXIS),
+        check_vma=False,
     )
     return each(arrays, rows, jnp.asarray(blocks.counts))
 
 
-def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, counts: Array, once: bool) -> tuple:
+def _products(
+    form: AbstractFactored, kernel: AbstractRadial, sources: tuple, counts: Array, once: bool
+) -> tuple:
     """W_q S_q at the rows of this device."""
 
     def meet(at_i: tuple, at_j: tuple) -> tuple:
@@ -67,21 +80,33 @@ def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, co
     return jax.tree.map(lambda a, b: a + b.T, own, due)
 
 
-def _fields(form: Full, kernel: AbstractRadial, phi: Features, counts: Array, once: bool) -> Features:
-    """G φ at the rows of this device, for a form that wants targets and sources of each tile together."""
+def _fields(
+    form: Full, kernel: AbstractRadial, phi: Features, counts: Array, once: bool
+) -> Features:
+    """G φ at the rows of this device, for a form that wants targets and sources of each tile
+    together.
+    """
 
     def meet(at_i: tuple, at_j: tuple) -> tuple:
         (points_i, phi_i), (points_j, phi_j) = at_i, at_j
         tile = tiles.profile_on(kernel, points_i, points_j)
-        return form.fields(tile, points_i, points_j, phi_j), form.fields(tile.T, points_j, points_i, phi_i)
+        return form.fields(tile, points_i, points_j, phi_j), form.fields(
+            tile.T, points_j, points_i, phi_i
+        )
 
     own = tiles.fields(form, kernel, phi, counts[lax.axis_index(AXIS)])
-    own, due = _round(meet, (form.points, phi), own, jax.tree.map(jnp.zeros_like, phi), counts, axis=0)
+    own, due = _round(
+        meet, (form.points, phi), own, jax.tree.map(jnp.zeros_like, phi), counts, axis=0
+    )
     return jax.tree.map(jnp.add, own, due)
 
 
-def _round(meet: Callable, mine: Tree, own: Tree, due: Tree, counts: Array, *, axis: int) -> tuple[Tree, Tree]:
-    """Sums over the rows of all other devices: those computed here, and those that others computed for this one."""
+def _round(
+    meet: Callable, mine: Tree, own: Tree, due: Tree, counts: Array, *, axis: int
+) -> tuple[Tree, Tree]:
+    """Sums over the rows of all other devices: those computed here, and those that others computed
+    for this one.
+    """
     P, me = counts.shape[0], lax.axis_index(AXIS)
     half = (P - 1) // 2
 
@@ -102,7 +127,9 @@ def _round(meet: Callable, mine: Tree, own: Tree, due: Tree, counts: Array, *, a
 def _passed_on(tree: Tree, steps: int, P: int) -> Tree:
     if steps % P == 0:
         return tree
-    return jax.tree.map(lambda part: lax.ppermute(part, AXIS, [(i, (i + steps) % P) for i in range(P)]), tree)
+    return jax.tree.map(
+        lambda part: lax.ppermute(part, AXIS, [(i, (i + steps) % P) for i in range(P)]), tree
+    )
 
 
 def _met(

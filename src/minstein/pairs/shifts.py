@@ -1,6 +1,7 @@
 """The discrete Stein kernel as a symmetric bilinear form in per-point features φ = (s, 1).
 
-With Δ* the difference from the state in which coordinate r is shifted back, x^r−, and a_ij = Δ*_y k(xᵢ, xⱼ),
+With Δ* the difference from the state in which coordinate r is shifted back, x^r−, and a_ij = Δ*_y
+k(xᵢ, xⱼ),
 
     k⁰ = k sᵢ·sⱼ − sᵢ·a_ij − a_ji·sⱼ + c_ij,   c_ij = Σ_r Δ*_{x,r} Δ*_{y,r} k = ⟨φᵢ, G_ij φⱼ⟩.
 
@@ -15,51 +16,50 @@ from jax import lax
 from jaxtyping import Float
 
 from .._types import Array, MatrixKernel, Scalar
+from ..data.sample import TILE, Sample
+from ..data.spaces import Finite
 from ..kernels import Hamming
-from ..sample import TILE, Sample
-from ..spaces import Finite
-from . import Fields, inner
 from .forms import Features
+from .operator import AbstractOperator, inner
 from .stored import Stored
 
 _ROWS = 16
 """Targets that are in memory at once for a kernel that a user wrote."""
 
 
-def shift_fields(kernel: MatrixKernel, space: Finite, sample: Sample, phis: Features) -> Fields:
-    """G applied to a batch of features of which only the first has m ≠ 0."""
-    rows = jnp.arange(sample.x.shape[0])
-    on = _by_pairs(kernel, space, sample.x, phis, rows, alone=True)
-    if isinstance(kernel, Hamming):
-        off = _by_products(kernel, space, sample.x, phis)
-    else:
-        off = _by_pairs(kernel, space, sample.x, phis, rows, alone=False)
-    return Fields(off, on)
+class Shifts(AbstractOperator):
+    """G of the discrete Stein kernel on the states of a sample; of a batch, only the first has
+    m ≠ 0.
+    """
+
+    kernel: MatrixKernel
+    space: Finite
+    x: Float[Array, "N d"]
+
+    def apply(self, phis, *, still=False, once=False):
+        if isinstance(self.kernel, Hamming):
+            return _by_products(self.kernel, self.space, self.x, phis)
+        return _by_pairs(self.kernel, self.space, self.x, phis, alone=False)
+
+    def own(self, phis):
+        return _by_pairs(self.kernel, self.space, self.x, phis, alone=True)
 
 
-def shift_sum(kernel: MatrixKernel, space: Finite, sample: Sample, phi: Features, diagonal: Scalar | bool) -> Scalar:
-    """Σ_{i≠j} k⁰(xᵢ, xⱼ), with `diagonal` times Σᵢ k⁰(xᵢ, xᵢ); linear algebra for every transformation of JAX."""
-    d = phi.t.shape[1]
-
-    def solve(_, flat: Array) -> Array:
-        off, on = shift_fields(kernel, space, sample, Features(flat[None, :, :d], flat[None, :, d]))
-        G = jax.tree.map(lambda a, b: a[0] + diagonal * b[0], off, on)
-        return jnp.concatenate([G.t, G.m[:, None]], axis=1)
-
-    flat = jnp.concatenate([phi.t, phi.m[:, None]], axis=1)
-    return jnp.vdot(flat, lax.custom_linear_solve(lambda psi: psi, flat, solve, symmetric=True))
-
-
-def stored_shifts(kernel: MatrixKernel, space: Finite, sample: Sample, m: Float[Array, " N"]) -> Stored:
+def stored_shifts(
+    kernel: MatrixKernel, space: Finite, sample: Sample, m: Float[Array, " N"]
+) -> Stored:
     """K, with what else is θ-free, for repeated evaluation."""
     still = Features(jnp.zeros((1, *sample.x.shape), sample.x.dtype), m[None])
-    off, on = (jax.tree.map(lambda part: part[0], field) for field in shift_fields(kernel, space, sample, still))
+    shifts = Shifts(kernel, space, sample.x)
+    off, on = (
+        jax.tree.map(lambda part: part[0], field)
+        for field in (shifts.apply(still), shifts.own(still))
+    )
     phi = Features(jnp.zeros_like(sample.x), m)
     apart = sample.real[:, None] & sample.real[None, :] & ~jnp.eye(sample.x.shape[0], dtype=bool)
     k_on = jnp.asarray(kernel(sample.x[0], sample.x[0]), sample.x.dtype)
-    return Stored(
-        None, jnp.where(apart, _gram(kernel, space, sample.x), 0), off.t, inner(phi, off), k_on, inner(phi, on)
-    )
+    K = jnp.where(apart, _gram(kernel, space, sample.x), 0)
+    return Stored(None, K, off.t, inner(phi, off), k_on, inner(phi, on), on.t)
 
 
 def _gram(kernel: MatrixKernel, space: Finite, x: Float[Array, "N d"]) -> Float[Array, "N N"]:
@@ -75,7 +75,9 @@ def _one_hot(space: Finite, x: Float[Array, "N d"], shift: int) -> Float[Array, 
     return hot.reshape(x.shape[0], -1)
 
 
-def _by_products(kernel: Hamming, space: Finite, x: Float[Array, "N d"], phis: Features) -> Features:
+def _by_products(
+    kernel: Hamming, space: Finite, x: Float[Array, "N d"], phis: Features
+) -> Features:
     """Off-diagonal G by matrix products, a tile of targets at a time."""
     (rows, d), letters = x.shape, len(space.values)
     scale = kernel.scale(d)
@@ -101,7 +103,9 @@ def _by_products(kernel: Hamming, space: Finite, x: Float[Array, "N d"], phis: F
         return Features(F.at[0].add(a), J.at[0].add(c @ m))
 
     parts = lax.map(targets, jnp.arange(rows).reshape(-1, tile))
-    return jax.tree.map(lambda part: jnp.moveaxis(part, 0, 1).reshape(part.shape[1], rows, *part.shape[3:]), parts)
+    return jax.tree.map(
+        lambda part: jnp.moveaxis(part, 0, 1).reshape(part.shape[1], rows, *part.shape[3:]), parts
+    )
 
 
 class _Pair(NamedTuple):
@@ -113,7 +117,9 @@ class _Pair(NamedTuple):
     c: Scalar
 
 
-def _pair(kernel: MatrixKernel, space: Finite, x: Float[Array, " d"], y: Float[Array, " d"]) -> _Pair:
+def _pair(
+    kernel: MatrixKernel, space: Finite, x: Float[Array, " d"], y: Float[Array, " d"]
+) -> _Pair:
     """k, Δ*_y k, Δ*_x k and their trace, from the definition."""
     shifted = lambda z, r: z.at[r].set(space.shifted(z[r], -1))
     r = jnp.arange(x.shape[0])
@@ -125,9 +131,15 @@ def _pair(kernel: MatrixKernel, space: Finite, x: Float[Array, " d"], y: Float[A
 
 
 def _by_pairs(
-    kernel: MatrixKernel, space: Finite, x: Float[Array, "N d"], phis: Features, rows: Array, *, alone: bool
+    kernel: MatrixKernel,
+    space: Finite,
+    x: Float[Array, "N d"],
+    phis: Features,
+    *,
+    alone: bool,
 ) -> Features:
     """G from its definition: of each point with itself if `alone`, else of each with all others."""
+    rows = jnp.arange(x.shape[0])
 
     def one(i: Array) -> Features:
         others = i[None] if alone else rows
@@ -142,7 +154,9 @@ def _by_pairs(
     return jax.tree.map(lambda part: jnp.moveaxis(part, 0, 1), parts)
 
 
-def stein_pairs(kernel: MatrixKernel, space: Finite, x: Float[Array, "N d"], phi: Features) -> Float[Array, "N N"]:
+def stein_pairs(
+    kernel: MatrixKernel, space: Finite, x: Float[Array, "N d"], phi: Features
+) -> Float[Array, "N N"]:
     """k⁰(xᵢ, xⱼ) from the definition, pair by pair."""
 
     def one(i: Array, j: Array) -> Scalar:

@@ -1,8 +1,13 @@
-"""Pair sums from a stored Gram matrix, for repeated evaluation where the diffusion m does not depend on θ.
+"""Pair sums from a stored Gram matrix, for repeated evaluation where the diffusion m does not
+depend on θ.
 
-Then φ = (t, m) moves in t only, ⟨φ, G φ⟩ = tᵀKt + 2⟨t, c⟩ + const with K = κ(‖zᵢ − zⱼ‖²), and K, c and the constant are
-computed once. Of a term of finite rank there is nothing to store.
+Then φ = (t, m) moves in t only, ⟨φ, G φ⟩ = tᵀKt + 2⟨t, c⟩ + const with K = κ(‖zᵢ − zⱼ‖²), and K, c
+and the constant are computed once. Of a term of finite rank there is nothing to store. A point with
+itself has no part in c if the kernel is radial, because its gradient vanishes there; that of a
+discrete kernel does not.
 """
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,21 +15,19 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._types import Array, Scalar
+from ..data.sample import Sample
 from ..kernels import Span, Term
-from ..memory import available
-from ..sample import Sample
-from . import Products, apply, inner, on_diagonal
-from .forms import Features, Ones, square_distances
-from .reduce import reduced
-
-BYTES = 1 << 29
-"""Memory that stored matrices may take; beyond it the pair sums are computed anew each time."""
+from .backends import Tiles
+from .forms import Features, square_distances
+from .operator import Products, inner
+from .reduce import reduce_span, reduce_term
 
 
 class Stored(eqx.Module):
     """What is θ-free in the pair sum of one term; `*_on` is the part of each point with itself.
 
-    `term` says how features enter, or is None where they enter as they are. K is None where all its entries are one.
+    `term` says how features enter, or is None where they enter as they are. K is None where all its entries are one,
+    and `c_on` where it is zero.
     """
 
     term: Term | Span | None
@@ -33,31 +36,36 @@ class Stored(eqx.Module):
     constant: Scalar
     k_on: Scalar
     constant_on: Scalar
+    c_on: Float[Array, "N r"] | None = None
 
     def entering(self, sample: Sample, phi: Features) -> Float[Array, "N r"]:
         """t of the features, changed as the term has it."""
-        return phi.t if self.term is None else reduced(self.term, sample, phi)[1].t
+        if self.term is None:
+            return phi.t
+        if isinstance(self.term, Span):
+            return reduce_span(self.term, sample, phi).t
+        return reduce_term(self.term, sample, phi)[1].t
 
 
-def fits(matrices: int, sample: Sample) -> bool:
-    """Whether so many matrices fit into memory; of rows that are spread over devices there are none."""
-    rows = sample.x.shape[0]
-    return sample.blocks is None and matrices * rows**2 * sample.x.dtype.itemsize <= min(BYTES, available() // 4)
-
-
-def store(terms: tuple[Term | Span, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
+def store(terms: tuple[Any, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
     """The matrices for a diffusion with values m, a row for each point."""
     still = Features(jnp.zeros_like(sample.x), m)
-    return tuple(_stored(term, sample, still) for term in terms)
+    return tuple(_store_term(term, sample, still) for term in terms)
 
 
-def _stored(term: Term | Span, sample: Sample, still: Features) -> Stored:
-    form, phi = reduced(term, sample, still)
-    if isinstance(form, Ones):
-        zero = jnp.zeros((), phi.t.dtype)
-        return Stored(term, None, jnp.zeros_like(phi.t), zero, zero + 1, zero)
+def _store_term(term: Term | Span, sample: Sample, still: Features) -> Stored:
+    if isinstance(term, Span):
+        t = reduce_span(term, sample, still).t
+        zero = jnp.zeros((), t.dtype)
+        return Stored(term, None, jnp.zeros_like(t), zero, zero + 1, zero)
+    form, phi = reduce_term(term, sample, still)
     phi = Features(jnp.zeros_like(phi.t), phi.m)
-    field, on = apply(form, term.profile, phi, sample.extent, once=True), on_diagonal(form, term.profile, phi)
+    alone = jax.tree.map(lambda part: part[None], phi)
+    tiled = Tiles().operator(term, form, sample)
+    field, on = (
+        jax.tree.map(lambda part: part[0], fields)
+        for fields in (tiled.apply(alone, once=True), tiled.own(alone))
+    )
     z = form.points["z"]
     apart = sample.real[:, None] & sample.real[None, :] & ~jnp.eye(z.shape[0], dtype=bool)
     K = jnp.where(apart, term.profile.profile(square_distances(z, z))[0], 0)
@@ -75,18 +83,23 @@ def stored_products(matrices: tuple[Stored, ...], sample: Sample, phis: Features
     return total
 
 
-def stored_sum(matrices: tuple[Stored, ...], sample: Sample, phi: Features, *, diagonal: Scalar) -> Scalar:
+def stored_sum(
+    matrices: tuple[Stored, ...], sample: Sample, phi: Features, *, diagonal: Scalar
+) -> Scalar:
     """`pair_sum` of φ = (t, m); value and gradient take one product with each matrix."""
     total = jnp.zeros((), sample.x.dtype)
     for stored in matrices:
         t = stored.entering(sample, phi)
         total += _quadratic(stored.K, stored.c, t) + stored.constant
         total += diagonal * (stored.k_on * jnp.vdot(t, t) + stored.constant_on)
+        total += 0 if stored.c_on is None else diagonal * 2 * jnp.vdot(t, stored.c_on)
     return total
 
 
 @jax.custom_jvp
-def _quadratic(K: Float[Array, "N N"] | None, c: Float[Array, "N r"], t: Float[Array, "N r"]) -> Scalar:
+def _quadratic(
+    K: Float[Array, "N N"] | None, c: Float[Array, "N r"], t: Float[Array, "N r"]
+) -> Scalar:
     """tᵀKt + 2⟨t, c⟩, differentiable in t, with K symmetric and constant."""
     return jnp.vdot(t, _times(K, t) + 2 * c)
 
@@ -106,8 +119,16 @@ def _times(K: Float[Array, "N N"] | None, t: Float[Array, "N c"]) -> Float[Array
 def _products(stored: Stored, t: Float[Array, "q N r"]) -> Products:
     q, rows, r = t.shape
     flat = t.reshape(q, -1)
-    Kt = jnp.moveaxis(_times(stored.K, jnp.moveaxis(t, 0, 1).reshape(rows, q * r)).reshape(rows, q, r), 1, 0)
+    Kt = jnp.moveaxis(
+        _times(stored.K, jnp.moveaxis(t, 0, 1).reshape(rows, q * r)).reshape(rows, q, r), 1, 0
+    )
     first = jnp.zeros(q, t.dtype).at[0].set(1)
-    cross = first[:, None] * (flat @ stored.c.reshape(-1))
-    off = flat @ Kt.reshape(q, -1).T + cross + cross.T + stored.constant * jnp.outer(first, first)
-    return Products(off, stored.k_on * flat @ flat.T + stored.constant_on * jnp.outer(first, first))
+    still = jnp.outer(first, first)
+
+    def crossed(c: Float[Array, "N r"]) -> Float[Array, "q q"]:
+        cross = first[:, None] * (flat @ c.reshape(-1))
+        return cross + cross.T
+
+    off = flat @ Kt.reshape(q, -1).T + crossed(stored.c) + stored.constant * still
+    on = stored.k_on * flat @ flat.T + stored.constant_on * still
+    return Products(off, on if stored.c_on is None else on + crossed(stored.c_on))

@@ -1,4 +1,6 @@
-"""G applied to features by symmetric tiles: every pair once, no n×n array, any number of right-hand sides by vmap."""
+"""G applied to features by symmetric tiles: every pair once, no n×n array, any number of right-hand
+sides by vmap.
+"""
 
 from collections.abc import Callable
 
@@ -6,60 +8,41 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Float
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
-from ..sharded import Blocks
-from .forms import AbstractFactored, AbstractForm, Features, Full, Tile, by_coordinates, square_distances
+from .forms import (
+    AbstractFactored,
+    AbstractForm,
+    AbstractWay,
+    Features,
+    Full,
+    Tile,
+    by_coordinates,
+    square_distances,
+)
 
 SIDE = 128
-"""Rows of a tile, a divisor of those of every larger sample: so few that a tile's arrays stay in a core's cache."""
+"""Rows of a tile, a divisor of those of every larger sample: so few that a tile's arrays stay in a
+core's cache.
+"""
 
 ROWS, ROWS_ONCE = 512, 2048
-"""Up to so many rows the pairs are one tile without a loop, compiled in a third of the time; to the first as fast."""
+"""Up to so many rows the pairs are one tile without a loop, compiled in a third of the time; to the
+first as fast.
+"""
 
 
-def apply(
-    form: AbstractFactored | Full, kernel: AbstractRadial, phi: Features, n: Array, once: bool = False
-) -> Features:
-    """(G φ)ᵢ = Σ_{j≠i} G_ij φⱼ over the first n points; the features of the others must be zero."""
-    if isinstance(form, AbstractFactored):
-        return form.gathered(products(form, kernel, form.sources(phi), n, once))
-    return fields(form, kernel, phi, n)
+class Tiles(AbstractWay):
+    """Every pair of the first n points once, a tile of pairs at a time."""
 
+    n: Array
 
-def apply_still(
-    form: AbstractFactored,
-    kernel: AbstractRadial,
-    phis: Features,
-    n: Array | Blocks,
-    once: bool,
-    product: Callable,
-    at: AbstractFactored | None = None,
-) -> Features:
-    """G applied to a batch (t₀, m), (t₁, 0), …, (t_p, 0): the columns of all go into one product for each weight.
+    def products(self, form, kernel, sources, once):
+        return products(form, kernel, sources, self.n, once)
 
-    `at` is the form at the points where the fields are wanted, if they are others than where the features are.
-    """
-    at = form if at is None else at
-    first = jax.tree.map(lambda part: part[0], phis)
-    sources, still = form.sources(first), jax.vmap(form.still_sources)(phis.t[1:])
-    widths = [source.shape[1] for source in sources]
-    wide = [jnp.concatenate([a, _side_by_side(b)], 1) for a, b in zip(sources[:2], still, strict=True)]
-    sums = product(form, kernel, (*wide, *sources[2:]), n, once)
-    own = at.gathered(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
-    rest = jax.vmap(at.still_gathered)(*(_one_by_one(sums[q][:, widths[q] :], still[q].shape) for q in (0, 1)))
-    return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), own, rest)
-
-
-def _side_by_side(batch: Float[Array, "p n c"]) -> Float[Array, "n pc"]:
-    return jnp.moveaxis(batch, 0, 1).reshape(batch.shape[1], -1)
-
-
-def _one_by_one(columns: Float[Array, "n pc"], shape: tuple[int, ...]) -> Float[Array, "p n c"]:
-    p, _, c = shape
-    return jnp.moveaxis(columns.reshape(len(columns), p, c), 1, 0)
+    def fields(self, form, kernel, phi, once):
+        return fields(form, kernel, phi, self.n)
 
 
 def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
@@ -67,7 +50,9 @@ def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Featu
 
     def within(i: Array, psi: Features, b: int) -> Features:
         at = rows_of(form.points, i, b)
-        return add_rows(psi, i, form.fields(profile_on(kernel, at, at, 0), at, at, rows_of(phi, i, b)))
+        return add_rows(
+            psi, i, form.fields(profile_on(kernel, at, at, 0), at, at, rows_of(phi, i, b))
+        )
 
     def between(i: Array, j: Array, psi: Features, b: int) -> Features:
         at_i, at_j = rows_of(form.points, i, b), rows_of(form.points, j, b)
@@ -78,7 +63,9 @@ def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Featu
     return _over_tiles(form, n, within, between, jax.tree.map(jnp.zeros_like, phi))
 
 
-def products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array, once: bool) -> tuple:
+def products(
+    form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array, once: bool
+) -> tuple:
     """W_q S_q for each q."""
     if form.points["z"].shape[0] > (ROWS_ONCE if once else ROWS):
         return _products_by_tiles(form, kernel, sources, n)
@@ -87,11 +74,14 @@ def products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: 
     return tuple(w @ source for w, source in zip(weights, sources, strict=True))
 
 
-def _products_by_tiles(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array) -> tuple:
+def _products_by_tiles(
+    form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array
+) -> tuple:
     """W_q S_q for each q, tile by tile.
 
-    Sources are kept by rows and by columns, because XLA is slow at products with a transposed matrix: the tile (i, j)
-    adds W S_j to the rows i of one sum, and S_iᵀ W to the columns j of the other.
+    Sources are kept by rows and by columns, because XLA is slow at products with a transposed
+    matrix: the tile (i, j) adds W S_j to the rows i of one sum, and S_iᵀ W to the columns j of the
+    other.
     """
     points = by_coordinates(form.points)
     columns = tuple(source.T for source in sources)
@@ -106,15 +96,23 @@ def _products_by_tiles(form: AbstractFactored, kernel: AbstractRadial, sources: 
         at_i, at_j = rows_of(points, i, b), rows_of(points, j, b)
         weights = form.weights(profile_on(kernel, at_i, at_j), at_i, at_j)
         to_i = tuple(w @ source for w, source in zip(weights, rows_of(sources, j, b), strict=True))
-        to_j = tuple(source @ w for w, source in zip(weights, rows_of(columns, i, b, axis=1), strict=True))
+        to_j = tuple(
+            source @ w for w, source in zip(weights, rows_of(columns, i, b, axis=1), strict=True)
+        )
         return add_rows(sums[0], i, to_i), add_rows(sums[1], j, to_j, axis=1)
 
-    by_rows, by_columns = _over_tiles(form, n, within, between, jax.tree.map(jnp.zeros_like, (sources, columns)))
+    by_rows, by_columns = _over_tiles(
+        form, n, within, between, jax.tree.map(jnp.zeros_like, (sources, columns))
+    )
     return tuple(a + b.T for a, b in zip(by_rows, by_columns, strict=True))
 
 
-def _over_tiles(form: AbstractForm, n: Array, within: Callable, between: Callable, start: Tree) -> Tree:
-    """within(i, sums, b) and between(i, j, sums, b), i > j, for the first rows of each b×b tile of the n points."""
+def _over_tiles(
+    form: AbstractForm, n: Array, within: Callable, between: Callable, start: Tree
+) -> Tree:
+    """within(i, sums, b) and between(i, j, sums, b), i > j, for the first rows of each b×b tile of
+    the n points.
+    """
     rows = form.points["z"].shape[0]
     b = min(SIDE, rows)
     assert rows % b == 0, (rows, b)
@@ -123,11 +121,17 @@ def _over_tiles(form: AbstractForm, n: Array, within: Callable, between: Callabl
     if rows == b:
         return sums
     first, second = (jnp.asarray(index) * b for index in np.tril_indices(rows // b, -1))
-    return lax.fori_loop(0, blocks * (blocks - 1) // 2, lambda q, sums: between(first[q], second[q], sums, b), sums)
+    return lax.fori_loop(
+        0, blocks * (blocks - 1) // 2, lambda q, sums: between(first[q], second[q], sums, b), sums
+    )
 
 
-def profile_on(kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int | None = None) -> Tile:
-    """The kernel's profile on a block of pairs, with zeros for a point and itself if i + offset = j are the same."""
+def profile_on(
+    kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int | None = None
+) -> Tile:
+    """The kernel's profile on a block of pairs, with zeros for a point and itself if i + offset = j
+    are the same.
+    """
     u = square_distances(at_i["z"], at_j["z"])
     k, k1, k2 = kernel.profile(u)
     if offset is not None:

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..efficiency import Comparison
-from ..files import replacing
-from ..resampling import Bootstrap
-from ..result import Fit
-from .evidence import gathered
+from .._files import replacing
+from ..inference.bootstrap import Bootstrap
+from ..inference.efficiency import Comparison
+from ..result.fitted import Fit
+from .evidence import gather, row_numbers
 from .page import page
 
 
@@ -18,6 +18,7 @@ def report(
     path: str | Path | None = None,
     *,
     columns: Sequence[str] | None = None,
+    rows: Any = None,
     title: str | None = None,
     command: str | None = None,
     seed: int | None = None,
@@ -26,7 +27,8 @@ def report(
     alpha: float = 0.05,
     notes: Sequence[str] = (),
 ) -> str:
-    """A fit as one HTML file: estimates, pictures, influential observations, warnings, and how to do it again.
+    """A fit as one HTML file: estimates, pictures, influential observations, warnings, and how to
+    do it again.
 
     The page needs no network and runs no script. The same arguments give the same page.
 
@@ -35,6 +37,8 @@ def report(
         x: the sample it was made from; a fit holds no data.
         path: where to write the page; None writes nothing.
         columns: the names of the columns of x; those of a data frame if not given.
+        rows: the number of each row of x where the data come from, if some were left out; None
+            counts them from 0.
         title: the heading.
         command: what to type to get the same fit.
         seed: the seed that was used, if any.
@@ -49,7 +53,10 @@ def report(
     >>> page[:15], "<title>The speed of light</title>" in page
     ('<!doctype html>', True)
     """
-    evidence = gathered(fit, x, columns, alpha, bootstrap)._replace(comparison=comparison)
+    numbers = row_numbers(rows, fit.n)
+    evidence = gather(fit, x, columns, alpha, bootstrap)._replace(
+        comparison=comparison, rows=numbers
+    )
     text = page(evidence, title=title, command=command, seed=seed, notes=tuple(notes))
     if path is not None:
         with replacing(path) as file:

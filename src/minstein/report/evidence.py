@@ -1,22 +1,25 @@
-"""What a report is made from: a fit, its data, and what influence functions and robustness say about them."""
+"""What a report is made from: a fit, its data, and what influence functions and robustness say
+about them.
+"""
 
 import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from .. import errors
-from ..efficiency import Comparison
-from ..influence import dfbeta
-from ..resampling import Bootstrap
-from ..result import Fit
-from ..robustness import Robustness, robustness
-from ..sample import read
-from ..sharded import Sharded
-from ..spaces import space_of
+from ..data.in_memory import as_rows
+from ..data.reading import read
+from ..data.spaces import space_of
+from ..inference.bootstrap import Bootstrap
+from ..inference.efficiency import Comparison
+from ..inference.influence import dfbeta
+from ..inference.robustness import Robustness, robustness
+from ..result.fitted import Fit, check_sample
 from .markup import clean
 
 
@@ -34,6 +37,9 @@ class Evidence(NamedTuple):
         bootstrap: estimates from resampled data, or None.
         sample: the data where they are, for what is computed from them.
         comparison: efficiency and robustness of this and other discrepancies, or None.
+        rows: the numbers of the rows where the data come from; None counts them from 0.
+        weights: of each observation under a diffusion that falls off, relative to one at its
+            centre, or None.
     """
 
     fit: Fit
@@ -46,6 +52,13 @@ class Evidence(NamedTuple):
     bootstrap: Bootstrap | None
     sample: Any
     comparison: Comparison | None = None
+    rows: Int[np.ndarray, " n"] | None = None
+    weights: Float[np.ndarray, " n"] | None = None
+
+    @property
+    def numbers(self) -> Int[np.ndarray, " n"]:
+        """The number by which the reader knows each row of x."""
+        return np.arange(len(self.x)) if self.rows is None else self.rows
 
     @property
     def has_errors(self) -> bool:
@@ -67,23 +80,31 @@ class Evidence(NamedTuple):
         return np.argsort(-self.largest, kind="stable")[:most]
 
 
-def gathered(fit: Fit, x: Any, columns: Sequence[str] | None, alpha: float, bootstrap: Bootstrap | None) -> Evidence:
+def gather(
+    fit: Fit, x: Any, columns: Sequence[str] | None, alpha: float, bootstrap: Bootstrap | None
+) -> Evidence:
     """Check what a report was asked for, and compute what it needs."""
     if np.ndim(fit.loss) > 0:
         raise ValueError("A report is of one fit; these are replications.")
     titles = _columns(columns if columns is not None else getattr(x, "columns", None), fit.d)
     x, data = _read(fit, x)
-    if data.shape != (fit.n, fit.d):
-        raise errors.another_sample(data.shape, (fit.n, fit.d))
+    check_sample(fit, x)
     if bootstrap is not None and bootstrap.names != fit.names:
-        raise ValueError(f"bootstrap is of {', '.join(bootstrap.names)}, but the fit is of {', '.join(fit.names)}.")
-    fit = dataclasses.replace(fit, names=distinct(fit.names))
-    bare = Evidence(fit, data, titles, alpha, None, None, "", bootstrap, x)
+        raise ValueError(
+            f"bootstrap is of {', '.join(bootstrap.names)}, but the fit is of {', '.join(fit.names)}."
+        )
+    fit = dataclasses.replace(fit, names=distinct_names(fit.names))
+    bare = Evidence(
+        fit, data, titles, alpha, None, None, "", bootstrap, x, weights=_weights(fit, data)
+    )
     if not bare.has_errors:
-        why = "there are no standard errors to measure them by." if fit.converged else "there is no minimum to look at."
+        why = (
+            "there are no standard errors to measure them by."
+            if fit.converged
+            else "there is no minimum to look at."
+        )
         return bare._replace(refused=f"Influence and robustness were not computed: {why}")
-    moved = dfbeta(fit, x)
-    moved = moved.on_host() if isinstance(moved, Sharded) else moved
+    moved = as_rows(dfbeta(fit, x)).on_host()
     shifts = np.asarray(moved, np.float64) / np.array(list(fit.bse.values()))
     try:
         return bare._replace(shifts=shifts, robustness=robustness(fit, x))
@@ -91,22 +112,41 @@ def gathered(fit: Fit, x: Any, columns: Sequence[str] | None, alpha: float, boot
         return bare._replace(shifts=shifts, refused=str(reason))
 
 
+def _weights(fit: Fit, data: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"] | None:
+    field = getattr(getattr(fit.discrepancy, "diffusion", None), "field", None)
+    weight = getattr(field, "weight", None)
+    if weight is None:
+        return None
+    with jax.enable_x64(True):
+        return np.asarray(jax.vmap(weight)(jnp.asarray(data)))
+
+
 def _read(fit: Fit, x: Any) -> tuple[Any, Float[np.ndarray, "n d"]]:
     """The data as what is computed from them wants them, and as what looks at them does."""
     values = x if hasattr(x, "dtype") else np.asarray(x)
-    values = values.astype(float) if values.dtype.kind in "iub" and not isinstance(values, Sharded) else values
-    values = read(values, space_of(fit.model))
-    if isinstance(values, Sharded):
-        return values, values.on_host().astype(np.float64)
-    data = np.asarray(values, np.float64)
-    return data, data
+    if values.dtype.kind in "iub" and hasattr(values, "astype"):  # an array of whole numbers
+        values = values.astype(float)
+    rows = read(values, space_of(fit.model)).in_double()
+    return rows.plain, rows.on_host().astype(np.float64)
 
 
-def distinct(names: Sequence[str]) -> tuple[str, ...]:
+def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
     """Names that a document can hold, no two of them the same."""
     texts = [clean(name) for name in names]
     count = Counter(texts)
     return tuple(text if count[text] == 1 else f"{text} ({i})" for i, text in enumerate(texts))
+
+
+def row_numbers(rows: Any, n: int) -> Int[np.ndarray, " n"] | None:
+    """The numbers of the rows, after checking that there are as many as rows."""
+    if rows is None:
+        return None
+    numbers = np.asarray(rows)
+    if numbers.shape != (n,) or numbers.dtype.kind not in "iu":
+        raise ValueError(
+            f"rows must be a whole number for each of the {n} rows of x, got shape {numbers.shape}."
+        )
+    return numbers
 
 
 def _columns(columns: Any, d: int) -> tuple[str, ...]:
@@ -114,5 +154,7 @@ def _columns(columns: Any, d: int) -> tuple[str, ...]:
         return ("x",) if d == 1 else tuple(f"x[{j}]" for j in range(d))
     titles = tuple(clean(str(column)) for column in columns)
     if len(titles) != d:
-        raise ValueError(f"columns must name each of the {d} columns of x, got {len(titles)} names.")
+        raise ValueError(
+            f"columns must name each of the {d} columns of x, got {len(titles)} names."
+        )
     return titles

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import plot
+from . import canvas, plot, ranges
 from .evidence import Evidence
 from .markup import clean, figure
 
@@ -18,8 +18,8 @@ INK, BAR = "#1d1f23", "#d9d9d9"
 _COLOURS = {
     INK: "ink",
     BAR: "bar",
-    plot.BLUE.lower(): "blue",
-    plot.ORANGE.lower(): "orange",
+    canvas.BLUE.lower(): "blue",
+    canvas.ORANGE.lower(): "orange",
     "#009e73": "green",
     "#cc79a7": "pink",
     "#8c8c8c": "grey",
@@ -47,7 +47,9 @@ _RC: dict[Any, Any] = {
 }
 
 
-def drawn(name: str, caption: str, draw: Callable[[Any], None], size: tuple[float, float] = (4.8, 3.1)) -> str:
+def draw_figure(
+    name: str, caption: str, draw: Callable[[Any], None], size: tuple[float, float] = (4.8, 3.1)
+) -> str:
     """A figure element; `draw` is given a matplotlib figure. No state of pyplot is touched."""
     try:
         import matplotlib
@@ -56,14 +58,16 @@ def drawn(name: str, caption: str, draw: Callable[[Any], None], size: tuple[floa
         raise ImportError("A report needs matplotlib: pip install 'minstein[plots]'.") from reason
     buffer = io.BytesIO()
     with matplotlib.rc_context({**_RC, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph", UserWarning)  # the page's font may have what matplotlib's lacks
+        warnings.filterwarnings(
+            "ignore", "Glyph", UserWarning
+        )  # the page's font may have what matplotlib's lacks
         canvas = Figure(size, layout="constrained")
         draw(canvas)
         for ax in canvas.axes:
             ax.patch.set_visible(False)
         blank = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         canvas.savefig(buffer, format="svg", metadata=blank, transparent=True)
-    return figure(inlined(buffer.getvalue(), name, caption), caption)
+    return figure(inline(buffer.getvalue(), name, caption), caption)
 
 
 def on_axes(draw: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -80,15 +84,22 @@ def on_axes(draw: Callable[[Any], None]) -> Callable[[Any], None]:
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
-def inlined(svg: bytes, name: str, caption: str) -> str:
-    """An SVG document as an element of a page: ids of its own, the page's colours and font, a name for readers."""
+def inline(svg: bytes, name: str, caption: str) -> str:
+    """An SVG document as an element of a page: ids of its own, the page's colours and font, a name
+    for readers.
+    """
     root = ET.fromstring(svg)
     for element in root.iter():
         element.tag = element.tag.replace(f"{{{_SVG}}}", "")
         for key, value in list(element.attrib.items()):
             del element.attrib[key]
             element.attrib[key.replace(f"{{{_LINK}}}", "")] = _own(name, key, value)
-    used = {match for element in root.iter() for value in element.attrib.values() for match in _USED.findall(value)}
+    used = {
+        match
+        for element in root.iter()
+        for value in element.attrib.values()
+        for match in _USED.findall(value)
+    }
     for element in root.iter():
         if element.get("id") not in used:
             element.attrib.pop("id", None)
@@ -107,7 +118,11 @@ def _own(name: str, key: str, value: str) -> str:
     if key.endswith("href"):
         return value.replace("#", f"#{name}-")
     if key == "style":
-        value = re.sub(r"#[0-9a-f]{6}", lambda m: f"var(--{_COLOURS[m[0]]})" if m[0] in _COLOURS else m[0], value)
+        value = re.sub(
+            r"#[0-9a-f]{6}",
+            lambda m: f"var(--{_COLOURS[m[0]]})" if m[0] in _COLOURS else m[0],
+            value,
+        )
         value = re.sub(r"font: [^;]*?([\d.]+px)[^;]*", r"font-size: \1", value)
         return re.sub(r"font-family: [^;]+;?", "", value)
     return value.replace("url(#", f"url(#{name}-")
@@ -126,12 +141,18 @@ def of_fit(evidence: Evidence) -> Iterator[str]:
             ax.set_ylabel(evidence.columns[1])
 
     what = (
-        "Contours of the fitted density over the data" if fit.d == 2 else "The data as a histogram, the fit as a line"
+        "Contours of the fitted density over the data"
+        if fit.d == 2
+        else "The data as a histogram, the fit as a line"
     )
     where = "" if fit.converged else ", at the values where the search stopped"
-    far = int(plot.is_far(evidence.x).sum())
-    beyond = f" Very far out and not shown: {far} observation{'s' if far > 1 else ''}." if far else ""
-    yield drawn("density", f"{what}{where}. Normalised over what is shown.{beyond}", on_axes(density))
+    far = int(ranges.is_far(evidence.x).sum())
+    beyond = (
+        f" Very far out and not shown: {far} observation{'s' if far > 1 else ''}." if far else ""
+    )
+    yield draw_figure(
+        "density", f"{what}{where}. Normalised over what is shown.{beyond}", on_axes(density)
+    )
 
 
 def of_estimates(evidence: Evidence) -> Iterator[str]:
@@ -143,18 +164,24 @@ def of_estimates(evidence: Evidence) -> Iterator[str]:
     if 3 <= len(fit.names) <= _MOST_INTERVALS and _comparable(evidence):
         height = max(1.6, 0.42 * len(fit.names) + 0.9)
         draw = on_axes(lambda ax: plot.intervals(fit, alpha=evidence.alpha, ax=ax))
-        yield drawn("intervals", f"Estimates with {level} intervals.", draw, (4.8, min(height, 9)))
+        yield draw_figure(
+            "intervals", f"Estimates with {level} intervals.", draw, (4.8, min(height, 9))
+        )
     if fit.n <= _MOST_FOR_LOSS:
         one = len(fit.names) == 1
         draw = on_axes(lambda ax: plot.loss(fit, evidence.sample, points=41 if one else 17, ax=ax))
         held = ", the other parameters held" if len(fit.names) > 2 else ""
-        yield drawn(
-            "loss", f"The loss around its minimum{held}, with the estimate and 95\N{NO-BREAK SPACE}% intervals.", draw
+        yield draw_figure(
+            "loss",
+            f"The loss around its minimum{held}, with the estimate and 95\N{NO-BREAK SPACE}% intervals.",
+            draw,
         )
 
 
 _MOST_INTERVALS, _MOST_FOR_LOSS = 24, 1000
-"""More parameters than the first make a picture nobody reads; more observations than the second make it slow."""
+"""More parameters than the first make a picture nobody reads; more observations than the second
+make it slow.
+"""
 
 
 def _comparable(evidence: Evidence) -> bool:
@@ -172,27 +199,38 @@ def of_influence(evidence: Evidence) -> Iterator[str]:
     if fit.d == 1 and len(fit.names) <= 4 and evidence.robustness is not None:
 
         def curve(ax: Any) -> None:
-            plot.influence(fit, evidence.sample, ax=ax).set(xlabel=evidence.columns[0], ylabel="influence")
+            plot.influence(fit, evidence.sample, ax=ax).set(
+                xlabel=evidence.columns[0], ylabel="influence"
+            )
 
-        yield drawn(
+        yield draw_figure(
             "influence",
             "What one more observation would do to each estimate, by its value; the data are the strokes below.",
             on_axes(curve),
         )
     caption = "How far each observation moved the estimate that it moved most, in standard errors."
-    yield drawn("shifts", caption, on_axes(lambda ax: _shifts(evidence, ax)))
+    yield draw_figure("shifts", caption, on_axes(lambda ax: _shifts(evidence, ax)))
 
 
 def _shifts(evidence: Evidence, ax: Any) -> None:
     size, rows = evidence.largest, evidence.most_influential(_MOST_STEMS)
     if len(rows) < len(size):
         rows = np.union1d(rows, np.linspace(0, len(size) - 1, _MOST_STEMS).astype(int))
+    numbers = evidence.numbers
     if len(rows) == len(size):
-        ax.vlines(rows, 0, size[rows], color=plot.BLUE, linewidth=1)
-    ax.plot(rows, size[rows], "o", color=plot.BLUE, markersize=2.5)
+        ax.vlines(numbers[rows], 0, size[rows], color=canvas.BLUE, linewidth=1)
+    ax.plot(numbers[rows], size[rows], "o", color=canvas.BLUE, markersize=2.5)
     top = evidence.most_influential(1)[0]
-    ax.annotate(f"row {top}", (top, size[top]), (0, 4), textcoords="offset points", ha="center", fontsize=9)
-    ax.set(xlabel="row", ylabel="standard errors", xlim=(-0.02 * len(size) - 0.5, 1.02 * len(size) - 0.5))
+    at = (float(numbers[top]), float(size[top]))
+    ax.annotate(
+        f"row {numbers[top]}", at, (0, 4), textcoords="offset points", ha="center", fontsize=9
+    )
+    margin = 0.02 * (np.ptp(numbers) + 1) + 0.5
+    ax.set(
+        xlabel="row",
+        ylabel="standard errors",
+        xlim=(numbers.min() - margin, numbers.max() + margin),
+    )
     ax.set_ylim(0, 1.15 * max(float(size.max()), 1e-12))
 
 
@@ -204,7 +242,9 @@ def of_comparison(evidence: Evidence) -> Iterator[str]:
     found = evidence.comparison
     if found is not None:
         draw = on_axes(lambda ax: plot.efficiency(found, ax=ax))
-        yield drawn("comparison", "Efficiency against robustness: the best is at the top left.", draw)
+        yield draw_figure(
+            "comparison", "Efficiency against robustness: the best is at the top left.", draw
+        )
 
 
 def of_search(evidence: Evidence) -> Iterator[str]:
@@ -212,13 +252,19 @@ def of_search(evidence: Evidence) -> Iterator[str]:
     losses = np.asarray(evidence.fit.trace, float)
     losses = losses[np.isfinite(losses)]
     if (losses > losses.min(initial=np.inf)).sum() > 1:
-        yield drawn("trace", "The loss at each step of the search.", on_axes(lambda ax: _trace(evidence, ax)))
+        yield draw_figure(
+            "trace",
+            "The loss at each step of the search.",
+            on_axes(lambda ax: _trace(evidence, ax)),
+        )
 
 
 def _trace(evidence: Evidence, ax: Any) -> None:
     plot.trace(evidence.fit, ax=ax)
     if ax.get_yscale() == "log":
-        ax.yaxis.set_major_formatter(lambda value, _: f"10{str(round(np.log10(value))).translate(_RAISED)}")
+        ax.yaxis.set_major_formatter(
+            lambda value, _: f"10{str(round(np.log10(value))).translate(_RAISED)}"
+        )
         ax.yaxis.set_minor_formatter(lambda value, _: "")
 
 
@@ -245,7 +291,9 @@ def of_data(evidence: Evidence) -> Iterator[str]:
             ax.tick_params(labelsize=8)
 
     more = "" if shown == d else f" The first {shown} of {d}."
-    yield drawn("histograms", f"Each variable by itself.{more}", histograms, (4.8, 1.15 * down + 0.2))
+    yield draw_figure(
+        "histograms", f"Each variable by itself.{more}", histograms, (4.8, 1.15 * down + 0.2)
+    )
 
 
 _MOST_HISTOGRAMS = 12
@@ -254,14 +302,16 @@ _MOST_HISTOGRAMS = 12
 def _histogram(evidence: Evidence, j: int, ax: Any) -> None:
     if evidence.discrete:
         values, counts = np.unique(evidence.x[:, j], return_counts=True)
-        ax.bar(values, counts, 0.8 * np.diff(values).min(initial=2.0), color=plot.BLUE, alpha=0.75)
+        ax.bar(
+            values, counts, 0.8 * np.diff(values).min(initial=2.0), color=canvas.BLUE, alpha=0.75
+        )
         if len(values) <= _FEW_VALUES:
             ax.set_xticks(values)
         else:
             ax.locator_params(axis="x", nbins=3, integer=True)
         return
-    seen = plot.near(evidence.x[:, j : j + 1])[:, 0]
-    ax.hist(seen, bins=plot.histogram_edges(seen), color=plot.BLUE, alpha=0.75)
+    seen = ranges.near(evidence.x[:, j : j + 1])[:, 0]
+    ax.hist(seen, bins=ranges.histogram_edges(seen), color=canvas.BLUE, alpha=0.75)
     ax.locator_params(axis="x", nbins=3)
 
 

@@ -1,16 +1,9 @@
 """HTML from text: whatever enters a page is escaped here."""
 
 import html
-import re
 from collections.abc import Iterable
 
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
-"""Characters that XML forbids, that cannot be encoded, or that turn the direction of writing around."""
-
-
-def clean(text: str) -> str:
-    """Text that any document can hold: characters that nobody sees become a replacement sign, line breaks a space."""
-    return _UNSEEN.sub("\ufffd", " ".join(text.splitlines()))
+from .._text import clean as clean
 
 
 def safe(text: str) -> str:
@@ -19,8 +12,12 @@ def safe(text: str) -> str:
 
 
 def tag(name: str, *parts: str, **attributes: str) -> str:
-    """An element around parts that are HTML already; `class_` and `aria_label` stand for class and aria-label."""
-    words = "".join(f' {key.rstrip("_").replace("_", "-")}="{safe(value)}"' for key, value in attributes.items())
+    """An element around parts that are HTML already; `class_` and `aria_label` stand for class and
+    aria-label.
+    """
+    words = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{safe(value)}"' for key, value in attributes.items()
+    )
     return f"<{name}{words}>{''.join(parts)}</{name}>"
 
 
@@ -41,24 +38,38 @@ def listing(items: Iterable[str], **attributes: str) -> str:
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Names with their values."""
-    return tag("dl", *(tag("div", tag("dt", safe(name)), tag("dd", safe(value))) for name, value in pairs))
+    return tag(
+        "dl", *(tag("div", tag("dt", safe(name)), tag("dd", safe(value))) for name, value in pairs)
+    )
 
 
-def table(caption: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]], *, corner: str = "") -> str:
-    """A table with a name for each row and column, in a box that scrolls sideways where the screen is narrow."""
+def table(
+    caption: str,
+    columns: Iterable[str],
+    rows: Iterable[tuple[str, Iterable[str]]],
+    *,
+    corner: str = "",
+) -> str:
+    """A table with a name for each row and column, in a box that scrolls sideways where the screen
+    is narrow.
+    """
     head = [tag("th", safe(corner), scope="col")] if corner else [tag("td")]
     head += [tag("th", safe(column), scope="col") for column in columns]
     body = (
         tag("tr", tag("th", safe(name), scope="row"), *(tag("td", safe(cell)) for cell in cells))
         for name, cells in rows
     )
-    inner = tag("table", tag("caption", safe(caption)), tag("thead", tag("tr", *head)), tag("tbody", *body))
+    inner = tag(
+        "table", tag("caption", safe(caption)), tag("thead", tag("tr", *head)), tag("tbody", *body)
+    )
     return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
 def fold(title: str, *parts: str, long: bool = False) -> str:
     """Something that is unfolded on demand, and in print unless it is long."""
-    return tag("details", tag("summary", safe(title)), *parts, **({"class_": "long"} if long else {}))
+    return tag(
+        "details", tag("summary", safe(title)), *parts, **({"class_": "long"} if long else {})
+    )
 
 
 def figure(svg: str, caption: str) -> str:
@@ -67,4 +78,10 @@ def figure(svg: str, caption: str) -> str:
 
 def section(name: str, title: str, *parts: str) -> str:
     """A part of the page with its heading; empty where it has nothing to say."""
-    return tag("section", tag("h2", safe(title), id=f"{name}-title"), *parts, id=name, aria_labelledby=f"{name}-title")
+    return tag(
+        "section",
+        tag("h2", safe(title), id=f"{name}-title"),
+        *parts,
+        id=name,
+        aria_labelledby=f"{name}-title",
+    )

@@ -7,11 +7,18 @@ from .evidence import Evidence
 from .markup import paragraph, safe, tag
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""What a browser may load for this page, whatever the data contain: nothing, but for the styles in it."""
+"""What a browser may load for this page, whatever the data contain: nothing except the styles in
+it.
+"""
 
 
 def page(
-    evidence: Evidence, *, title: str | None, command: str | None, seed: int | None, notes: tuple[str, ...]
+    evidence: Evidence,
+    *,
+    title: str | None,
+    command: str | None,
+    seed: int | None,
+    notes: tuple[str, ...],
 ) -> str:
     """The report as an HTML document."""
     title = evidence.fit.summary(evidence.alpha).title if title is None else title
@@ -27,7 +34,9 @@ def page(
         sections.reproduction(evidence, command, seed),
     ]
     body = tag("main", _header(evidence, title), *parts)
-    foot = tag("footer", paragraph("Made by minstein, which fits models known only up to a constant."))
+    foot = tag(
+        "footer", paragraph("Made by minstein, which fits models known only up to a constant.")
+    )
     style = resources.files("minstein.report").joinpath("style.css").read_text(encoding="utf-8")
     head = (
         '<meta charset="utf-8">'
@@ -36,7 +45,9 @@ def page(
         f'<meta http-equiv="Content-Security-Policy" content="{safe(_POLICY)}">'
         f"<title>{safe(title)}</title><style>\n{style}</style>"
     )
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}{foot}</body></html>\n'
+    return (
+        f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>{body}{foot}</body></html>\n'
+    )
 
 
 def _header(evidence: Evidence, title: str) -> str:
@@ -45,7 +56,7 @@ def _header(evidence: Evidence, title: str) -> str:
         paragraph(words.outcome(evidence), class_=f"badge {'good' if converged else 'bad'}"),
         tag("h1", safe(title)),
     ]
-    parts.append(paragraph(words.fitted(evidence), class_="lede"))
+    parts.append(paragraph(words.introduction(evidence), class_="lede"))
     if converged:
         return tag("header", *parts, sections.numbers(evidence))
     alarm = [paragraph(text) for text in (evidence.fit.message, words.advice(evidence)) if text]

@@ -8,15 +8,17 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import rows_text
-from ..plot import is_far
-from ..robustness import Robustness
-from ..summary import number
+from ..inference.robustness import Robustness
+from ..result.summary import number
 from . import figures, words
 from .evidence import Evidence
 from .markup import facts, fold, listing, paragraph, preformatted, section, table, tag
+from .ranges import is_far
 
 _MOST_ROWS, _MOST_COLUMNS, _MOST_PARAMETERS = 30, 6, 1000
-"""Rows of a table, cells of a row and rows of the longest table beyond which a report tells how many more there are."""
+"""Rows of a table, cells of a row and rows of the longest table beyond which a report tells how
+many more there are.
+"""
 
 
 def numbers(evidence: Evidence) -> str:
@@ -41,7 +43,11 @@ def numbers(evidence: Evidence) -> str:
 def cautions(evidence: Evidence, notes: tuple[str, ...]) -> str:
     """What to know before trusting the numbers."""
     said = list(words.cautions(evidence))
-    parts = [listing(said, class_="cautions") if said else paragraph("Nothing in the fit itself stands out.")]
+    parts = [
+        listing(said, class_="cautions")
+        if said
+        else paragraph("Nothing in the fit itself stands out.")
+    ]
     if evidence.fit.notes + notes:
         parts.append(listing(evidence.fit.notes + notes))
     return section("cautions", "Before you trust it", *parts)
@@ -56,7 +62,9 @@ def estimates(evidence: Evidence) -> str:
     hidden = len(evidence.fit.names) - len(rows)
     if hidden:
         parts.append(_all_parameters(evidence))
-    parts.append(tag("div", *figures.of_fit(evidence), *figures.of_estimates(evidence), class_="figures"))
+    parts.append(
+        tag("div", *figures.of_fit(evidence), *figures.of_estimates(evidence), class_="figures")
+    )
     return section("estimates", "Estimates", *parts)
 
 
@@ -65,24 +73,37 @@ def _all_parameters(evidence: Evidence) -> str:
     names = fit.names[:_MOST_PARAMETERS]
     params, spread = fit.params, fit.bse
     if evidence.has_errors:
-        columns, rows = ("estimate", "std. error"), [(n, (number(params[n]), number(spread[n]))) for n in names]
+        columns, rows = (
+            ("estimate", "std. error"),
+            [(n, (number(params[n]), number(spread[n]))) for n in names],
+        )
     else:
         columns, rows = ("estimate",), [(n, (number(params[n]),)) for n in names]
     of = "All" if len(names) == len(fit.names) else f"The first {len(names)} of"
-    return fold(f"{of} {len(fit.names)} parameters", table("Parameters", columns, rows, corner="parameter"), long=True)
+    return fold(
+        f"{of} {len(fit.names)} parameters",
+        table("Parameters", columns, rows, corner="parameter"),
+        long=True,
+    )
 
 
 def influence(evidence: Evidence) -> str:
     """Which observations matter, and what outliers would do."""
     robustness = evidence.robustness
-    parts = [paragraph(evidence.refused if robustness is None else robustness.message, class_="verdict")]
+    parts = [
+        paragraph(evidence.refused if robustness is None else robustness.message, class_="verdict")
+    ]
     if evidence.shifts is not None:
         parts += [
             tag("div", *figures.of_influence(evidence), class_="figures"),
             _influential(evidence, evidence.shifts),
         ]
     if robustness is not None:
-        parts.append(fold("How the influence on each parameter behaves far out", _rates(evidence, robustness)))
+        parts.append(
+            fold(
+                "How the influence on each parameter behaves far out", _rates(evidence, robustness)
+            )
+        )
     return section("influence", "Influence and robustness", *parts)
 
 
@@ -92,7 +113,7 @@ def _influential(evidence: Evidence, shifts: np.ndarray) -> str:
     moved = np.abs(shifts).argmax(1)
     body = [
         (
-            str(row),
+            str(evidence.numbers[row]),
             [
                 *(number(float(v)) for v in evidence.x[row, :shown]),
                 names[moved[row]],
@@ -101,7 +122,8 @@ def _influential(evidence: Evidence, shifts: np.ndarray) -> str:
         )
         for row in rows
     ]
-    caption = "The most influential observations, rows counted from 0"
+    counted = "rows counted from 0" if evidence.rows is None else "rows as numbered in the source"
+    caption = f"The most influential observations, {counted}"
     columns = (*evidence.columns[:shown], "moved most", "by std. errors")
     return table(caption, columns, body, corner="row")
 
@@ -116,7 +138,10 @@ def _rates(evidence: Evidence, found: Robustness) -> str:
         "falls where the rate is negative, stays bounded at zero, and grows without limit above."
     )
     more = len(evidence.fit.names) - len(names)
-    parts = [paragraph(text), table("Largest influence, and its rate", ("largest", "rate"), rows, corner="parameter")]
+    parts = [
+        paragraph(text),
+        table("Largest influence, and its rate", ("largest", "rate"), rows, corner="parameter"),
+    ]
     return "".join(parts + ([paragraph(f"… and {more} more parameters.")] if more else []))
 
 
@@ -133,10 +158,17 @@ def bootstrap(evidence: Evidence) -> str:
     ]
     level = f"{100 * (1 - evidence.alpha):g}\N{NO-BREAK SPACE}%"
     columns = ("std. error", "bootstrap", f"{level} from", "to")
-    caption = f"Standard errors of the fit and of {int(found.converged.sum())} bootstrap replications"
+    caption = (
+        f"Standard errors of the fit and of {int(found.converged.sum())} bootstrap replications"
+    )
     more = len(evidence.fit.names) - len(rows)
     parts = [table(caption, columns, rows, corner="parameter")]
-    return section("bootstrap", "Bootstrap", *parts, *([paragraph(f"… and {more} more parameters.")] if more else []))
+    return section(
+        "bootstrap",
+        "Bootstrap",
+        *parts,
+        *([paragraph(f"… and {more} more parameters.")] if more else []),
+    )
 
 
 def comparison(evidence: Evidence) -> str:
@@ -144,14 +176,19 @@ def comparison(evidence: Evidence) -> str:
     found = evidence.comparison
     if found is None or not found.rows:
         return ""
-    limit = lambda value: "no limit" if np.isinf(value) else number(value)
-    rows = [(name, (number(row.joint), limit(row.largest))) for name, row in found.rows.items()]
+    limit = lambda value: "no limit" if np.isinf(value) else f"{value:.2f}"
+    rows = [(name, (f"{row.joint:.2f}", limit(row.largest))) for name, row in found.rows.items()]
     text = (
-        "What other choices would have given: the joint efficiency of their estimates, were the model true, relative "
-        "to an efficient design; and the most that one observation can do to an estimate, in units of the standard "
-        "deviation of an efficient one times √n."
+        "What this and other choices would give if the fitted model were true. The efficiency is relative to maximum "
+        "likelihood and joint for all parameters: at 0.9 an estimate needs 1/0.9 times the observations. The "
+        "largest influence is the most by which one more observation, wherever it lies, can move an estimate, in "
+        "standard errors of an efficient estimate over √n. Averages are over "
+        f"{next(iter(found.rows.values())).draws}, not over the data."
     )
-    parts = [paragraph(text), table("Efficiency and robustness", ("efficiency", "largest influence"), rows, corner="")]
+    parts = [
+        paragraph(text),
+        table("Efficiency and robustness", ("efficiency", "largest influence"), rows, corner=""),
+    ]
     parts += [paragraph(note) for note in found.notes]
     picture = tag("div", *figures.of_comparison(evidence), class_="figures")
     return section("comparison", "Other discrepancies", *parts, picture)
@@ -163,46 +200,75 @@ def data(evidence: Evidence) -> str:
     quantiles = np.quantile(x[:, :shown], [0, 0.25, 0.5, 0.75, 1], axis=0)
     quantiles[np.abs(quantiles) < 1e-12 * np.abs(x[:, :shown]).max(0)] = 0
     rows = [
-        (name, [*map(number, map(float, quantiles[:, j])), number(float(x[:, j].mean())), number(float(x[:, j].std()))])
+        (
+            name,
+            [
+                *map(number, map(float, quantiles[:, j])),
+                number(float(x[:, j].mean())),
+                number(float(x[:, j].std())),
+            ],
+        )
         for j, name in enumerate(evidence.columns[:shown])
     ]
-    columns = ("least", "1st quartile", "median", "3rd quartile", "greatest", "mean", "std. deviation")
+    columns = (
+        "least",
+        "1st quartile",
+        "median",
+        "3rd quartile",
+        "greatest",
+        "mean",
+        "std. deviation",
+    )
     caption, corner = "Quantiles, mean and standard deviation", "variable"
     if shown <= _UPRIGHT:
         turned = zip(*(cells for _, cells in rows), strict=True)
-        columns, rows = evidence.columns, [(name, list(cells)) for name, cells in zip(columns, turned, strict=True)]
+        columns, rows = (
+            evidence.columns,
+            [(name, list(cells)) for name, cells in zip(columns, turned, strict=True)],
+        )
         corner = "statistic"
     distinct = len(np.unique(x, axis=0))
     same = f" {len(x) - distinct} of them repeat an earlier one." if distinct < len(x) else ""
-    variables = "one variable" if len(evidence.columns) == 1 else f"{len(evidence.columns)} variables"
+    variables = (
+        "one variable" if len(evidence.columns) == 1 else f"{len(evidence.columns)} variables"
+    )
     more = f" The table shows the first {shown}." if shown < len(evidence.columns) else ""
     parts = [
-        paragraph(f"{len(x)} observations of {variables}.{same}{'' if evidence.discrete else _far(x)}{more}"),
+        paragraph(
+            f"{len(x)} observations of {variables}.{same}{'' if evidence.discrete else _far(evidence)}{more}"
+        ),
         table(caption, columns, rows, corner=corner),
         tag("div", *figures.of_data(evidence), class_="figures"),
     ]
     return section("data", "The data", *parts)
 
 
-def _far(x: np.ndarray) -> str:
-    far = is_far(x)
-    return f" More than 25 spreads from the median in some variable: {rows_text(far)}." if far.any() else ""
+def _far(evidence: Evidence) -> str:
+    far = is_far(evidence.x)
+    named = rows_text(far, evidence.numbers)
+    return f" More than 25 spreads from the median in some variable: {named}." if far.any() else ""
 
 
 _UPRIGHT = 3
-"""So many variables fit beside each other on a narrow screen."""
+"""The number of variables that fit beside each other on a narrow screen."""
 
 
 def search(evidence: Evidence) -> str:
     """What was minimised, and how."""
     pictures = list(figures.of_search(evidence))
-    none = [] if pictures else [paragraph("The minimum was found in one step, so there is no trace to draw.")]
+    none = (
+        []
+        if pictures
+        else [paragraph("The minimum was found in one step, so there is no trace to draw.")]
+    )
     if not evidence.fit.converged and not pictures:
         none = [paragraph("The search took no step that could be drawn.")]
     model = repr(evidence.fit.model)
     model = model if len(model) <= _LONG else f"{model[:_LONG]}…"
     what = facts([("Model", model), *evidence.fit.summary(evidence.alpha).facts])
-    return section("search", "How it was fitted", what, *none, tag("div", *pictures, class_="figures"))
+    return section(
+        "search", "How it was fitted", what, *none, tag("div", *pictures, class_="figures")
+    )
 
 
 _LONG = 400
@@ -215,7 +281,10 @@ def method(evidence: Evidence) -> str:
         "Advances in Neural Information Processing Systems 32, 2019."
     )
     return section(
-        "method", "The method in brief", paragraph(words.method(evidence)), paragraph(source, class_="source")
+        "method",
+        "The method in brief",
+        paragraph(words.method(evidence)),
+        paragraph(source, class_="source"),
     )
 
 
@@ -223,8 +292,15 @@ def reproduction(evidence: Evidence, command: str | None, seed: int | None) -> s
     """How to do it again."""
     digest = hashlib.sha256(np.ascontiguousarray(evidence.x, "<f8").tobytes()).hexdigest()
     known = [("Seed", str(seed))] if seed is not None else []
-    known += [("Data", f"{len(evidence.x)} × {len(evidence.columns)}, SHA-256 of the float64 values {digest[:16]}…")]
-    known += [("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")]
+    known += [
+        (
+            "Data",
+            f"{len(evidence.x)} × {len(evidence.columns)}, SHA-256 of the float64 values {digest[:16]}…",
+        )
+    ]
+    known += [
+        ("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    ]
     known += [("Versions", ", ".join(f"{name} {version}" for name, version in _versions()))]
     parts = [preformatted(command)] if command else []
     return section("again", "Doing it again", *parts, facts(known))

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .. import status
-from ..contrastive import CD
-from ..discrepancies import DKSD, DSM
-from ..discrete import DFD, MPF, PseudoLikelihood
-from ..discrete_ksd import DiscreteKSD
+from ..discrepancies.base import AbstractPairwise
+from ..discrepancies.contrastive import CD
+from ..discrepancies.discrete import DFD, MPF, PseudoLikelihood
+from ..discrepancies.discrete_ksd import DiscreteKSD
+from ..discrepancies.ksd import DKSD
+from ..discrepancies.score_matching import DSM
+from ..solvers import status
 from .evidence import Evidence
 
 _PROBLEM = (
@@ -62,7 +64,12 @@ def method(evidence: Evidence) -> str:
     if kind is CD:
         return _OF_CHAINS
     if evidence.discrete:
-        return _DISCRETE + _BY_RATIOS.get(kind, "") + _MINIMUM + (_ERRORS if evidence.has_errors else "")
+        return (
+            _DISCRETE
+            + _BY_RATIOS.get(kind, "")
+            + _MINIMUM
+            + (_ERRORS if evidence.has_errors else "")
+        )
     return (
         METHOD
         + {DKSD: _OF_KERNELS, DSM: _OF_SCORES}.get(kind, "")
@@ -75,16 +82,18 @@ def outcome(evidence: Evidence) -> str:
     """Whether it converged, in a word or three."""
     if evidence.fit.converged:
         return "Converged"
-    return "Convergence not shown" if int(evidence.fit.status) == status.FINISHED else "Not converged"
+    return (
+        "Convergence not shown" if int(evidence.fit.status) == status.FINISHED else "Not converged"
+    )
 
 
-def fitted(evidence: Evidence) -> str:
+def introduction(evidence: Evidence) -> str:
     """What was fitted, to what and how, in one sentence."""
     fit, p = evidence.fit, len(evidence.fit.names)
     way = _WAYS.get(type(fit.discrepancy), f"by minimising {type(fit.discrepancy).__name__}")
     variables = "" if fit.d == 1 else f" of {fit.d} variables"
     free = "one free parameter" if p == 1 else f"{p} free parameters"
-    return f"{type(fit.model).__name__} with {free}, fitted to {fit.n} observations{variables} {way}."
+    return f"{fit.model_name} with {free}, fitted to {fit.n} observations{variables} {way}."
 
 
 _WAYS = {
@@ -106,47 +115,93 @@ def advice(evidence: Evidence) -> str:
 
 def cautions(evidence: Evidence) -> Iterator[str]:
     """What one should know before trusting the numbers."""
-    fit = evidence.fit
-    if int(fit.status) == status.FINISHED:
-        yield "The numbers below are where the steps ended. How far the minimum is from there is not known."
+    if not evidence.fit.converged:
+        yield _of_end(evidence)
         return
-    if not fit.converged:
-        yield "The numbers below are where the search stopped. They are no estimates, and have no standard errors."
-        return
-    if not evidence.has_errors:
-        yield "There are no standard errors: none were asked for, or this discrepancy gives none."
-    if bool(fit.as_v) and not any("V-statistic" in note for note in fit.notes):
-        yield "The U-statistic had no minimum near the data, so the V-statistic was minimised instead."
-    if evidence.has_errors and float(fit.condition) > _ILL:
-        yield (
-            f"Some combination of the parameters is hardly determined by these data: the condition number of the "
-            f"Hessian is {float(fit.condition):.2g}."
-        )
-    if evidence.has_errors and fit.n < _FEW * len(fit.names):
-        yield (
-            f"There are only {fit.n} observations for {len(fit.names)} parameters. Intervals rest on large samples, so "
-            "they may be too narrow; compare them with a bootstrap."
-        )
+    yield from _of_statistic(evidence)
+    yield from _of_errors(evidence)
     if evidence.robustness is not None and not evidence.robustness.bounded:
         yield "The estimate is not robust: a single observation far out can move it without limit."
+    yield from _of_weights(evidence)
     yield from _of_rows(evidence)
     yield from _of_bootstrap(evidence)
 
 
+def _of_end(evidence: Evidence) -> str:
+    """What the numbers are if there is no minimum."""
+    if int(evidence.fit.status) == status.FINISHED:
+        return "The numbers below are where the steps ended. How far the minimum is from there is not known."
+    return "The numbers below are where the search stopped. They are not estimates, and have no standard errors."
+
+
+def _of_statistic(evidence: Evidence) -> Iterator[str]:
+    """That the V-statistic took the place of the U-statistic. A fit that was not traced has a note
+    about it, and the V-statistic as its discrepancy.
+    """
+    fit = evidence.fit
+    asked = isinstance(fit.discrepancy, AbstractPairwise) and fit.discrepancy.unbiased
+    if asked and bool(fit.as_v):
+        yield "The U-statistic had no minimum near the data, so the V-statistic was minimised instead."
+
+
+def _of_errors(evidence: Evidence) -> Iterator[str]:
+    """Why standard errors are missing, or may be too small."""
+    fit = evidence.fit
+    if not evidence.has_errors:
+        yield "There are no standard errors: none were asked for, or this discrepancy gives none."
+        return
+    if float(fit.condition) > _ILL:
+        yield (
+            f"Some combination of the parameters is hardly determined by these data: the condition number of the "
+            f"Hessian is {float(fit.condition):.2g}."
+        )
+    if fit.n < _FEW * len(fit.names):
+        yield (
+            f"There are only {fit.n} observations for {len(fit.names)} parameters. Intervals rest on large samples, so "
+            "they may be too narrow; compare them with a bootstrap."
+        )
+
+
 _ILL, _FEW, _FAR, _APART = 1e8, 10, 0.5, 1.5
-"""When to speak: condition number, observations for each parameter, standard errors that one row moves an estimate,
-ratio of the bootstrap's standard errors to those of the fit."""
+"""When to speak: condition number, observations for each parameter, standard errors that one row
+moves an estimate, ratio of the bootstrap's standard errors to those of the fit.
+"""
+
+
+def _of_weights(evidence: Evidence) -> Iterator[str]:
+    without = np.flatnonzero([] if evidence.weights is None else evidence.weights < _HARDLY)
+    if without.size:
+        noun, verb, they, s = (
+            ("Row", "has", "it", "s") if without.size == 1 else ("Rows", "have", "they", "")
+        )
+        rows = _list_rows(evidence.numbers[without])
+        yield (
+            f"{noun} {rows} {verb} less than {100 * _HARDLY:g}\N{NO-BREAK SPACE}% of the weight of an "
+            f"observation at the centre: {they} hardly affect{s} the estimates."
+        )
+
+
+_HARDLY = 0.05
+"""An observation with less weight, relative to one at the centre, hardly counts; under the robust
+design it is more than 6 standard deviations from the median.
+"""
+
+
+def _list_rows(rows: np.ndarray) -> str:
+    """Some row numbers, and how many more there are."""
+    more = f" and {len(rows) - _NAMED} others" if len(rows) > _NAMED else ""
+    return ", ".join(map(str, rows[:_NAMED])) + more
 
 
 def _of_rows(evidence: Evidence) -> Iterator[str]:
     size = evidence.largest
     count = int((size > _FAR).sum())
     if count == 1:
-        yield f"Row {size.argmax()} alone moved an estimate by more than half a standard error. Look at it."
+        row = evidence.numbers[size.argmax()]
+        yield f"Row {row} alone moved an estimate by more than half a standard error. Look at it."
     elif count:
-        rows = ", ".join(map(str, evidence.most_influential(min(count, _NAMED))))
-        more = f" and {count - _NAMED} others" if count > _NAMED else ""
-        yield f"Rows {rows}{more} each moved an estimate by more than half a standard error. Look at them."
+        rows = _list_rows(evidence.numbers[evidence.most_influential(count)])
+        yield f"Rows {rows} each moved an estimate by more than half a standard error. Look at them."
 
 
 _NAMED = 8
@@ -161,9 +216,15 @@ def _of_bootstrap(evidence: Evidence) -> Iterator[str]:
         yield f"{failed} of {tried} bootstrap replications did not converge; they are left out."
     if tried - failed < 2:
         return
-    ours, theirs = (np.array(list(errors.values())) for errors in (evidence.fit.bse, evidence.bootstrap.bse))
+    ours, theirs = (
+        np.array(list(errors.values())) for errors in (evidence.fit.bse, evidence.bootstrap.bse)
+    )
     ratio = theirs / ours
-    apart = [name for name, r in zip(evidence.fit.names, ratio, strict=True) if not 1 / _APART < r < _APART]
+    apart = [
+        name
+        for name, r in zip(evidence.fit.names, ratio, strict=True)
+        if not 1 / _APART < r < _APART
+    ]
     if apart:
         yield (
             f"The bootstrap disagrees with the standard errors of {', '.join(apart[:6])} by more than a factor of "

@@ -1,22 +1,29 @@
 """What a solver is, and the loop that iterative ones share."""
 
 import abc
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float, Int
 
-from .. import status
+from .. import errors
 from .._text import as_call
 from .._types import Array, Scalar, Theta, Tree, is_traced
-from ..objective import AbstractObjective
-from ..progress import bar
+from ..data.rows import AbstractRows
+from ..discrepancies.base import AbstractDiscrepancy
+from . import status
+from .objective import AbstractObjective
+from .progress import bar
 
 
 class Chains(NamedTuple):
-    """What a search by Markov chains adds: the Monte-Carlo errors of η and of the loss, and the acceptance rate."""
+    """What a search by Markov chains adds: the Monte-Carlo errors of η and of the loss, and the
+    acceptance rate.
+    """
 
     jitter: Float[Array, "*k p"]
     error: Float[Array, "*k"]
@@ -38,18 +45,61 @@ class Candidates(NamedTuple):
 class AbstractSolver(eqx.Module):
     """A way to minimise an objective from several starts."""
 
+    flat: ClassVar[bool] = False
+    """Whether it is meant for losses with plateaus, on which different ends have the same loss."""
+
+    polishes: ClassVar[bool] = False
+    """Whether it ends so far from the minimum that a Newton step is worth taking once the Hessian
+    is known.
+    """
+
+    follows_updates: ClassVar[bool] = False
+    """Whether it follows random updates, so that there need not be a loss."""
+
+    works_from_disk: ClassVar[bool] = True
+    """Whether it visits rows in order, so that they may stay on disk."""
+
+    depends_on_start: ClassVar[bool] = True
+    """Whether another start may lead to another result, or in fewer steps."""
+
     def __repr__(self) -> str:
         return as_call(self)
 
-    @property
-    @abc.abstractmethod
-    def needs_key(self) -> bool:
-        """Whether the search is random."""
+    def check(self, discrepancy: AbstractDiscrepancy, x: AbstractRows, key: Any) -> None:
+        """Raise if this solver cannot minimise this discrepancy on these data with this key."""
+        if discrepancy.is_random and not self.follows_updates:
+            raise _needs_a_loss(type(self).__name__)
+        if x.reads_from_disk and not self.works_from_disk:
+            raise errors.disk_steps(type(self).__name__)
+        discrepancy.with_key(key)
+        if self.needs_key and key is None:
+            raise errors.no_key(type(self).__name__)
 
     @property
-    @abc.abstractmethod
+    def looking(self) -> "AbstractIterative | None":
+        """The solver itself, if it can look at many starts and go on from few of them; else None."""
+        return None
+
+    @property
+    def for_few_rows(self) -> "AbstractSolver":
+        """The solver for some rows in memory, from whose minimum this one starts on all rows."""
+        return self
+
+    def prepare(self, curvature: Callable[[], tuple[Array, Array]]) -> "AbstractSolver":
+        """Return a copy that knows the Hessian and the noise of the loss near the minimum, or self
+        if it makes no use of them.
+        """
+        return self
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether the search is random."""
+        return False
+
+    @property
     def extra_starts(self) -> int:
         """Random starts besides the model's own values and its family's start."""
+        return 0
 
     @property
     @abc.abstractmethod
@@ -59,14 +109,19 @@ class AbstractSolver(eqx.Module):
     @property
     @abc.abstractmethod
     def slack(self) -> float | None:
-        """How far from the minimum a search may end and still count as converged, in standard errors.
+        """How far from the minimum a search may end and still count as converged, in standard
+        errors.
 
         None where derivatives are not to be trusted with the question.
         """
 
     @abc.abstractmethod
     def search(
-        self, objective: AbstractObjective, etas: Float[Array, "k p"], key: Any, progress: bool | None
+        self,
+        objective: AbstractObjective,
+        etas: Float[Array, "k p"],
+        key: Any,
+        progress: bool | None,
     ) -> Candidates:
         """Minimise from each row of etas."""
 
@@ -83,7 +138,15 @@ class State(NamedTuple):
     inner: Tree
 
 
-RUNNING = -1
+RUNNING, DROPPED = -1, -2
+"""The status of a search that goes on, and of one that is not wanted."""
+
+
+class Look(NamedTuple):
+    """The loss at several starts, and a function that computes the spread of each parameter there."""
+
+    value: Float[np.ndarray, " m"]
+    spreads: Callable[[], Float[np.ndarray, "m p"]]
 
 
 class AbstractIterative(AbstractSolver):
@@ -91,6 +154,10 @@ class AbstractIterative(AbstractSolver):
 
     max_steps: eqx.AbstractVar[int]
     starts: eqx.AbstractVar[int]
+
+    @property
+    def looking(self):
+        return self
 
     @property
     def needs_key(self):
@@ -109,12 +176,51 @@ class AbstractIterative(AbstractSolver):
         """The loss at a start, or ∞ where the first step is to find it, and the solver's own state."""
 
     @abc.abstractmethod
-    def step(self, objective: AbstractObjective, state: State) -> tuple[Theta, Scalar, Tree, Int[Array, ""]]:
-        """The next vector, its loss, the solver's own state, and the status, RUNNING while there is none."""
+    def step(
+        self, objective: AbstractObjective, state: State
+    ) -> tuple[Theta, Scalar, Tree, Int[Array, ""]]:
+        """The next vector, its loss, the solver's own state, and the status, RUNNING while there is
+        none.
+        """
 
     def search(self, objective, etas, key, progress):
-        states = _begin(self, objective, etas)
-        if is_traced((objective, etas)) or objective.sample.x.shape[0] <= _ROWS_IN_ONE_GO:
+        running = jnp.full(etas.shape[0], RUNNING)
+        return self._finish(objective, _begin(self, objective, etas, running), progress)
+
+    def search_among(
+        self,
+        objective: AbstractObjective,
+        etas: Float[Array, "m p"],
+        rows: Int[np.ndarray, " k"],
+        progress: bool | None,
+    ) -> Candidates:
+        """Minimise from some rows of etas, by the program that `look` has compiled for all of them."""
+        found = self._finish(
+            objective, _begin(self, objective, etas, _only(rows, len(etas))), progress
+        )
+        return jax.tree.map(
+            lambda part: np.asarray(part)[rows], found
+        )  # one by one, indexing in JAX takes longer
+
+    def look(
+        self, objective: AbstractObjective, etas: Float[Array, "m p"], rows: Int[np.ndarray, " k"]
+    ) -> Look:
+        """The loss at some rows of etas, and how to measure there."""
+        states = _begin(self, objective, etas, _only(rows, len(etas)))
+        states = _advance(self, objective, states, np.asarray(0))
+        return Look(np.asarray(states.value), lambda: np.asarray(_spreads(self, objective, states)))
+
+    @abc.abstractmethod
+    def spread(self, objective: AbstractObjective, state: State) -> Theta:
+        """How far each parameter moves until the loss changes by as much as one observation
+        contributes to it.
+        """
+
+    def _finish(
+        self, objective: AbstractObjective, states: State, progress: bool | None
+    ) -> Candidates:
+        """Go on with every search that is running until it ends."""
+        if is_traced((objective, states)) or objective.sample.x.shape[0] <= _ROWS_IN_ONE_GO:
             states = _advance(self, objective, states, jnp.asarray(self.max_steps))
         else:
             with bar(progress, self.max_steps, type(self).__name__) as shown:
@@ -123,41 +229,99 @@ class AbstractIterative(AbstractSolver):
                     shown.update(1)
                     shown.set_postfix(loss=f"{float(jnp.nanmin(states.value)):.4g}")
         unknown = jnp.full_like(states.value, jnp.nan)
-        return Candidates(states.eta, states.value, states.status, states.steps, states.trace, unknown)
+        return Candidates(
+            states.eta, states.value, states.status, states.steps, states.trace, unknown
+        )
 
 
 _ROWS_IN_ONE_GO = 2048
-"""Up to this size a search is one compiled loop; beyond it the loop is in Python, for the progress bar's sake."""
+"""Up to this size a search is one compiled loop; beyond it the loop is in Python, for the progress
+bar's sake.
+"""
 
 
 @eqx.filter_jit
-def _begin(solver: AbstractIterative, objective: AbstractObjective, etas: Float[Array, "k p"]) -> State:
-    def one(eta: Theta) -> State:
+def _begin(
+    solver: AbstractIterative,
+    objective: AbstractObjective,
+    etas: Float[Array, "k p"],
+    codes: Int[Array, " k"],
+) -> State:
+    def one(eta: Theta, code: Array) -> State:
         value, inner = solver.begin(objective, eta)
         trace = jnp.full(solver.max_steps + 1, jnp.nan, eta.dtype).at[0].set(value)
-        return State(eta, eta, value, jnp.asarray(RUNNING), jnp.asarray(0), trace, inner)
+        return State(eta, eta, value, code, jnp.asarray(0), trace, inner)
 
-    return jax.vmap(one)(etas)
+    return jax.vmap(one)(etas, codes)
+
+
+def _only(rows: Int[np.ndarray, " k"], count: int) -> Int[np.ndarray, " m"]:
+    """The status with which each search begins, if only those of some rows are wanted."""
+    codes = np.full(count, DROPPED)
+    codes[rows] = RUNNING
+    return codes
 
 
 @eqx.filter_jit
-def _advance(solver: AbstractIterative, objective: AbstractObjective, states: State, most: Int[Array, ""]) -> State:
-    """Every search that is still running, by at most so many steps."""
+def _advance(
+    solver: AbstractIterative, objective: AbstractObjective, states: State, most: Int[Array, ""]
+) -> State:
+    """Advance every search that is still running by at most `most` steps; the loss at its start is
+    always known.
+    """
 
     def body(state: State) -> State:
         eta, value, inner, code = solver.step(objective, state)
         steps = jnp.where(jnp.isinf(state.value), 0, state.steps + 1)
+        trace = jnp.asarray(state.trace).at[steps].set(value)
         code = jnp.where((code == RUNNING) & (steps >= solver.max_steps), status.LIMIT, code)
-        return State(state.origin, eta, value, code, steps, jnp.asarray(state.trace).at[steps].set(value), inner)
+        endless = ((code == status.LIMIT) & _falls_on(trace)) | (
+            (code == status.STALLED) & _is_bottomless(trace)
+        )
+        code = jnp.where(endless, status.RUNAWAY, code)
+        return State(state.origin, eta, value, code, steps, trace, inner)
 
     def one(state: State) -> State:
         last = state.steps + most
-        return jax.lax.while_loop(lambda s: (s.status == RUNNING) & (s.steps < last), body, state)
+        unfinished = lambda s: (s.status == RUNNING) & ((s.steps < last) | jnp.isposinf(s.value))
+        return jax.lax.while_loop(unfinished, body, state)
 
     return jax.lax.map(one, states)
+
+
+@eqx.filter_jit
+def _spreads(
+    solver: AbstractIterative, objective: AbstractObjective, states: State
+) -> Float[Array, "m p"]:
+    return jax.vmap(lambda state: solver.spread(objective, state))(states)
+
+
+def _is_bottomless(trace: Float[Array, " t"]) -> Array:
+    """Whether the loss has fallen so far that only the range of numbers has stopped it."""
+    return jnp.nanmin(trace) < trace[0] - _BOTTOMLESS * jnp.abs(trace[0])
+
+
+_BOTTOMLESS = 1e10
+"""By how many times its size at the start a loss with a minimum does not fall."""
+
+
+def _falls_on(trace: Float[Array, " t"]) -> Array:
+    """Whether the loss fell by more than half its size in the last quarter of all steps, so that no
+    end is in sight.
+    """
+    before = trace[-1 - max(1, (trace.size - 1) // 4)]
+    return before - trace[-1] > jnp.abs(before) / 2
 
 
 def ran_away(objective: AbstractObjective, origin: Theta, eta: Theta, reach: Array) -> Array:
     """Whether a search has left the range in which parameters are numbers one could report."""
     size = 1e8 * (1 + jnp.abs(origin) + objective.sample.largest)
     return jnp.any(jnp.abs(eta - origin) > jnp.minimum(reach, size))
+
+
+@errors.explained("discrete.md")
+def _needs_a_loss(solver: str) -> TypeError:
+    return TypeError(
+        f"{solver} minimises a loss, and contrastive divergence has none, only a random update. "
+        "Use ms.RiemannianSGD, ms.SGD, or leave out solver=..."
+    )

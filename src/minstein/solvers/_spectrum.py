@@ -9,7 +9,9 @@ from .._types import Array, Scalar
 
 
 class Spectrum(NamedTuple):
-    """A = D^½ Q diag(w) Qᵀ D^½ with D the diagonal of A; `unit` is D^(−½), zero where the diagonal is zero."""
+    """A = D^½ Q diag(w) Qᵀ D^½ with D the diagonal of A; `unit` is D^(−½), zero where the diagonal
+    is zero.
+    """
 
     unit: Float[Array, " p"]
     w: Float[Array, " p"]

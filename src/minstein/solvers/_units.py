@@ -3,15 +3,15 @@
 import jax.numpy as jnp
 
 from .._types import Theta
-from ..objective import AbstractObjective, Jet
 from ..params import reach
+from .objective import AbstractObjective, Jet
 
 
 def spread(objective: AbstractObjective, eta: Theta, jet: Jet) -> Theta:
     """The displacement over which the loss changes by as much as one observation contributes to it.
 
-    Where the metric does not tell, because the score does not change smoothly, it is the spread of the data, or one for
-    a logarithm.
+    Where the metric does not tell, because the score does not change smoothly, it is the spread of
+    the data, or one for a logarithm.
     """
     sample = objective.sample
     D = jnp.diagonal(jet.metric)

@@ -1,22 +1,24 @@
 """The minimum of a quadratic loss."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from .. import status
 from .._types import Theta
-from ..objective import AbstractObjective
+from . import status
 from ._solver import AbstractSolver, Candidates
 from ._spectrum import Spectrum
+from .objective import AbstractObjective
 
 
 class ClosedForm(AbstractSolver):
     """θ̂ = −½A⁻¹v, where the loss is the quadratic θᵀAθ + vᵀθ + c.
 
-    So is that of an exponential family, or of a Gaussian location, under a kernel and a diffusion without θ. The
-    coefficients are taken around the start, one pass over the pairs for all, and nothing is added to A. A second pass
-    verifies: the gradient at θ̂ must vanish but for rounding.
+    So is that of an exponential family, or of a Gaussian location, under a kernel and a diffusion
+    without θ. The coefficients are taken around the start, one pass over the pairs for all, and
+    nothing is added to A. A second pass verifies: the gradient at θ̂ must vanish but for rounding.
 
     >>> x = np.array([1.0, 2.0, 6.0])
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM(), solver=ms.ClosedForm())
@@ -24,13 +26,7 @@ class ClosedForm(AbstractSolver):
     (3.0, 1)
     """
 
-    @property
-    def needs_key(self):
-        return False
-
-    @property
-    def extra_starts(self):
-        return 0
+    depends_on_start: ClassVar[bool] = False
 
     @property
     def keeps(self):
@@ -55,8 +51,12 @@ def _solve(objective: AbstractObjective, eta: Theta) -> Candidates:
     as_predicted = s.square(correction) <= 1e-8 * s.square(step) + 1e-6 * jet.noise
     code = jnp.where(as_predicted, status.CONVERGED, status.NOT_QUADRATIC)
     code = jnp.where(s.w[0] < 0, status.SADDLE, code)
-    code = jnp.where(jnp.min(jnp.abs(s.w)) < 10 * eta.size * jnp.finfo(eta.dtype).eps, status.SINGULAR, code)
+    code = jnp.where(
+        jnp.min(jnp.abs(s.w)) < 10 * eta.size * jnp.finfo(eta.dtype).eps, status.SINGULAR, code
+    )
     code = jnp.where(jnp.isfinite(jet.value), code, status.NOT_FINITE)
     trace = jnp.stack([jet.value, value])
     condition = jnp.where(s.w[0] > 0, s.w[-1] / s.w[0], jnp.inf)
-    return Candidates(found[None], value[None], code[None], jnp.asarray([1]), trace[None], condition[None])
+    return Candidates(
+        found[None], value[None], code[None], jnp.asarray([1]), trace[None], condition[None]
+    )

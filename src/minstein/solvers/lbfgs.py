@@ -5,12 +5,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from .. import status
 from .._types import Theta
-from ..objective import AbstractObjective
 from ..params import reach
+from . import status
 from ._solver import RUNNING, AbstractIterative, ran_away
 from ._units import spread
+from .objective import AbstractObjective
 
 SCALED = 100
 """Up to so many parameters each is measured in units of its own spread."""
@@ -19,12 +19,14 @@ SCALED = 100
 class LBFGS(AbstractIterative):
     """Limited-memory BFGS with a line search, by Optax.
 
-    Up to 100 parameters it works in units in which the metric g has a unit diagonal at the start; beyond, the noise of
-    the loss is taken to be its size at the start over √n.
+    Up to 100 parameters it works in units in which the metric g has a unit diagonal at the start;
+    beyond, the noise of the loss is taken to be its size at the start over √n.
 
     Args:
         max_steps: the iteration limit.
-        tolerance: of the gradient, in those units and those of the noise of the loss; ε^0.375 of the precision if None.
+        tolerance: of the gradient, in those units and those of the noise of the loss; ε^0.375 of
+            the precision if None. It is raised to what the rounding of the parameters leaves of the
+            gradient, if that is more.
         memory: how many earlier steps approximate the Hessian.
         starts: further random starts (needs `key`).
 
@@ -54,11 +56,20 @@ class LBFGS(AbstractIterative):
         loss = lambda zeta: objective(state.origin + unit * zeta) / noise
         zeta = (state.eta - state.origin) / unit
         value, gradient = optax.value_and_grad_from_state(loss)(zeta, state=inner)
-        updates, inner = self._optimiser().update(gradient, inner, zeta, value=value, grad=gradient, value_fn=loss)
+        updates, inner = self._optimiser().update(
+            gradient, inner, zeta, value=value, grad=gradient, value_fn=loss
+        )
         eta = state.origin + unit * (zeta + updates)
-        new, slope = optax.tree_utils.tree_get(inner, "value"), optax.tree_utils.tree_get(inner, "grad")
+        new, slope = (
+            optax.tree_utils.tree_get(inner, "value"),
+            optax.tree_utils.tree_get(inner, "grad"),
+        )
         eps = jnp.finfo(zeta.dtype).eps
         tolerance = eps**0.375 if self.tolerance is None else self.tolerance
+        rounding = 2 * jnp.sum(
+            eps * jnp.abs(eta) / unit
+        )  # the Hessian in these units has the diagonal 2
+        tolerance = jnp.maximum(tolerance, jnp.minimum(rounding, self.slack))
         code = jnp.where(jnp.max(jnp.abs(slope)) <= tolerance, status.CONVERGED, RUNNING)
         stuck = (jnp.all(eta == state.eta)) & (code == RUNNING)
         code = jnp.where(stuck | ~jnp.isfinite(new), status.STALLED, code)
@@ -66,12 +77,17 @@ class LBFGS(AbstractIterative):
         gone = ran_away(objective, state.origin, eta, jnp.asarray(reach(objective.model)))
         return eta, new * noise, (unit, noise, inner), jnp.where(gone, status.RUNAWAY, code)
 
+    def spread(self, objective, state):
+        return state.inner[0] * jnp.sqrt(objective.sample.size)
+
     def _optimiser(self):
         return optax.lbfgs(memory_size=self.memory)
 
 
 def _units(objective: AbstractObjective, eta: Theta):
     if eta.size > SCALED or objective.is_laborious(eta.size):
-        return jnp.ones_like(eta), jnp.maximum(jnp.abs(objective(eta)) / jnp.sqrt(objective.sample.size), 1e-300)
+        return jnp.ones_like(eta), jnp.maximum(
+            jnp.abs(objective(eta)) / jnp.sqrt(objective.sample.size), 1e-300
+        )
     jet = objective.jet(eta)
     return spread(objective, eta, jet) / jnp.sqrt(objective.sample.size), jet.noise

@@ -1,7 +1,8 @@
-"""Newton's method with a Hessian that is nearly known beforehand, for data that are slow to go through."""
+"""Newton's method with a Hessian that is nearly known beforehand, for data that are slow to go
+through.
+"""
 
 import dataclasses
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,20 +10,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .. import status
 from .._types import Array, Scalar, Theta
-from ..objective import AbstractObjective
-from ..progress import bar
+from . import status
 from ._solver import AbstractSolver, Candidates
 from .gauss_newton import GaussNewton
+from .objective import AbstractObjective
+from .progress import bar
 
 
 class QuasiNewton(AbstractSolver):
-    """Newton steps with the Hessian of some rows at their own minimum, corrected by what each step finds (BFGS).
+    """Newton steps with the Hessian of some rows at their own minimum, corrected by what each step
+    finds (BFGS).
 
-    It differs from the Hessian of all rows by chance, so that with k rows a step leaves a fraction of order 1/√k of the
-    distance to the minimum: a few passes for value and gradient, where Gauss–Newton takes ten or more for the metric as
-    well. Where steps do not shrink, another solver takes over.
+    It differs from the Hessian of all rows by chance, so that with k rows a step leaves a fraction
+    of order 1/√k of the distance to the minimum: a few passes for value and gradient, where
+    Gauss–Newton takes ten or more for the metric as well. Where steps do not shrink, another solver
+    takes over.
 
     Args:
         max_steps: the iteration limit.
@@ -37,14 +40,6 @@ class QuasiNewton(AbstractSolver):
     known: tuple[Float[Array, "p p"], Scalar] | None = eqx.field(default=None, repr=False)
 
     @property
-    def needs_key(self):
-        return False
-
-    @property
-    def extra_starts(self):
-        return 0
-
-    @property
     def keeps(self):
         return True
 
@@ -52,17 +47,29 @@ class QuasiNewton(AbstractSolver):
     def slack(self):
         return 0.01
 
-    def at(self, hessian: Float[Array, "p p"], noise: Any) -> "QuasiNewton":
-        """This solver, told a Hessian; itself where that is none of a minimum."""
+    @property
+    def for_few_rows(self):
+        return self.otherwise
+
+    def prepare(self, curvature):
+        """Return a copy that starts from this Hessian, or self if it is not positive definite."""
+        hessian, noise = curvature()
         fine = np.isfinite(hessian).all() and np.linalg.eigvalsh(hessian)[0] > 0
         return dataclasses.replace(self, known=(hessian, np.asarray(noise))) if fine else self
 
     def search(self, objective, etas, key, progress):
-        found = None if self.known is None else self._search(objective, etas[0], *self.known, progress)
+        found = (
+            None if self.known is None else self._search(objective, etas[0], *self.known, progress)
+        )
         return self.otherwise.search(objective, etas, key, progress) if found is None else found
 
     def _search(
-        self, objective: AbstractObjective, eta: Theta, H: Float[Array, "p p"], noise: Scalar, progress: bool | None
+        self,
+        objective: AbstractObjective,
+        eta: Theta,
+        H: Float[Array, "p p"],
+        noise: Scalar,
+        progress: bool | None,
     ) -> Candidates | None:
         tolerance = np.sqrt(np.finfo(H.dtype).eps) if self.tolerance is None else self.tolerance
         values, before, last = [], np.inf, None
@@ -100,5 +107,10 @@ def _found(eta: Theta, values: list[Scalar]) -> Candidates:
     as_one = lambda value: jnp.asarray(value)[None]
     unknown = as_one(jnp.full_like(values[-1], jnp.nan))
     return Candidates(
-        eta[None], as_one(values[-1]), as_one(status.CONVERGED), as_one(len(values)), trace[None], unknown
+        eta[None],
+        as_one(values[-1]),
+        as_one(status.CONVERGED),
+        as_one(len(values)),
+        trace[None],
+        unknown,
     )

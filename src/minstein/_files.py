@@ -1,0 +1,41 @@
+"""Writing a file so that it is complete or not there."""
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A binary file beside `path` that takes its place once it has been written, down to the disk."""
+    target = destination(path)
+    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(part, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def destination(path: str | Path) -> Path:
+    """Return the file that `path` names, links followed, or refuse what is not a regular file.
+
+    A device, a pipe or a socket would be deleted and a file put in its place.
+    """
+    target = Path(path)
+    if target.is_symlink() and not target.exists():
+        raise ValueError(
+            f"{path} is a link to something that does not exist. Give the path of a file."
+        )
+    if target.exists() and not target.is_file():
+        raise ValueError(
+            f"{path} exists and is not a regular file, so it is not replaced by one. Give another path."
+        )
+    return target.resolve() if target.is_symlink() else target

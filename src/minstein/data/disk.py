@@ -1,0 +1,348 @@
+"""Rows that stay on disk, in a .npy or a Parquet file, and are read a block at a time."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from .. import errors
+from .files import AbstractFile, file_stamp, open_file
+from .in_memory import InMemory
+from .padding import bucket
+from .rows import QUICK, AbstractRows
+from .sample import Table
+from .spaces import REALS, AbstractSpace
+
+_ENTRIES, _LEAST_ROWS, _MOST_ROWS = 1 << 16, 1 << 4, 1 << 16
+"""The default number of entries in a block, and bounds of its number of rows."""
+
+_IMPRESSION = 1 << 20
+"""Entries of the rows from which medians and starts are taken; the same bounds hold."""
+
+
+class Survey(NamedTuple):
+    """The result of one pass over the rows.
+
+    Attributes:
+        low, high: the range of each column.
+        some: rows from all over the file.
+        bad, bad_count: the numbers of the first few unusable rows, and how many there are.
+    """
+
+    low: Float[np.ndarray, " d"]
+    high: Float[np.ndarray, " d"]
+    some: Float[np.ndarray, "k d"]
+    bad: tuple[int, ...]
+    bad_count: int
+
+
+@dataclass(frozen=True, repr=False)
+class OnDisk(AbstractRows):
+    """n observations as the rows of a .npy or Parquet file that may be larger than memory.
+
+    `ms.fit(model, ms.OnDisk("x.npy"), ms.SM())` reads them a block at a time, so that memory is that of a block. Whole
+    numbers are read as floating-point ones. Nothing is unpickled.
+
+    Args:
+        path: the file.
+        columns: which to take: names, or numbers from 0 in a .npy file; all if not given.
+        block: rows in a block; if not given, as many as have 2¹⁶ entries, 16 at least.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.array([[1.0, 5.0], [2.0, 5.0], [6.0, 5.0]]))
+    ...     x = ms.OnDisk(f"{folder}/x.npy", columns=[0])
+    ...     fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
+    >>> x.shape, round(fit.params["loc"], 6)
+    ((3, 1), 3.0)
+    """
+
+    reads_from_disk: ClassVar[bool] = True
+
+    file: AbstractFile
+    block: int
+    problems: list = field(compare=False)
+    surveys: dict = field(compare=False)
+
+    def __init__(
+        self,
+        path: str | Path,
+        columns: Sequence[str | int] | None = None,
+        *,
+        block: int | None = None,
+    ):
+        file = open_file(str(path), columns)
+        if file.rows == 0 or not file.columns:
+            raise errors.empty_sample((file.rows, len(file.columns)))
+        if block is not None and block < 1:
+            raise ValueError(f"block is a number of rows, at least 1, got {block}.")
+        facts = {
+            "file": file,
+            "block": min(file.rows, block or _rows(_ENTRIES, len(file.columns))),
+            "problems": [],
+            "surveys": {},
+        }
+        for name, value in facts.items():
+            object.__setattr__(self, name, value)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rows of {self.shape[1]} columns in {self.file.path}>"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.file.rows, len(self.file.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names; x0, x1, … in a .npy file."""
+        return self.file.columns
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type in which rows are read: single precision if the file has no more, else double."""
+        small = self.file.dtype.kind == "f" and self.file.dtype.itemsize <= 4
+        return np.dtype(np.float32 if small else np.float64)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        raise errors.needs_memory("This")
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return -(-len(self) // self.block)
+
+    def rows(self, start: int, stop: int) -> Float[np.ndarray, "b d"]:
+        """Rows from start to stop."""
+        if file_stamp(self.file.path) != self.file.stamp:
+            raise _file_changed(self.file.path)
+        found = self.file.read(start, min(stop, len(self)))
+        return np.ascontiguousarray(found, self.dtype)
+
+    def padded(self, number: int) -> Float[np.ndarray, "B d"]:
+        """Return a block, filled up with copies of its first row.
+
+        It is called back by compiled code, which cannot raise: `computing` raises the problem later.
+        """
+        start, size = number * self.block, bucket(self.block)
+        try:
+            rows = self.rows(start, start + self.block)
+            return np.concatenate(
+                [rows, np.broadcast_to(rows[:1], (size - len(rows), self.shape[1]))]
+            )
+        except Exception as problem:
+            self.problems.append(problem)
+            return np.full((size, self.shape[1]), np.nan, self.dtype)
+
+    def sample(self):
+        some = InMemory(self.impression).sample()
+        return Table(self, some.centre, some.largest, some.deviation)
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Raise what went wrong while blocks were read for a computation."""
+        self.problems.clear()
+        try:
+            yield
+        except Exception as reason:
+            raise (self.problems or [reason])[0] from None
+        if self.problems:
+            raise self.problems[0]
+
+    def pieces(self) -> Iterator[tuple[int, Float[np.ndarray, "b d"]]]:
+        """Iterate over the blocks, each with the number of its first row."""
+        for start in range(0, len(self), self.block):
+            yield start, self.rows(start, start + self.block)
+
+    def some(self, count: int, *, seed: int = 0) -> Float[np.ndarray, "k d"]:
+        """Return `count` rows in memory, one drawn at random from each of `count` equal parts of the
+        file, in one pass.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.save(f"{folder}/x.npy", np.arange(1000.0))
+        ...     x = ms.OnDisk(f"{folder}/x.npy").some(10)
+        >>> x.shape, (x[:, 0] // 100).tolist()
+        ((10, 1), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0])
+        """
+        numbers = self._draw_numbers(count, seed)
+        return np.concatenate(
+            [rows[_within(numbers, start, len(rows))] for start, rows in self.pieces()]
+        )
+
+    @property
+    def impression(self) -> Float[np.ndarray, "k d"]:
+        """At most 2¹⁶ rows, or 2²⁰ entries: what medians and starts are taken from."""
+        return self._any_survey.some
+
+    @property
+    def at_hand(self):
+        return InMemory(self.impression)
+
+    @property
+    def few(self):
+        rows = self.impression
+        return InMemory(rows[:: -(-len(rows) // QUICK)])
+
+    def min(self, axis: int = 0) -> np.ndarray:
+        """The least value of each column."""
+        return self._any_survey.low
+
+    def max(self, axis: int = 0) -> np.ndarray:
+        """The greatest value of each column."""
+        return self._any_survey.high
+
+    def mean(self, axis=0):
+        return self.at_hand.mean()
+
+    def var(self, axis=0):
+        return self.at_hand.var()
+
+    def std(self, axis=0):
+        return self.at_hand.std()
+
+    def median(self, about=None):
+        return self.at_hand.median(about)
+
+    def gap(self, centre):
+        return self.at_hand.gap(centre)
+
+    def __getitem__(self, numbers):
+        raise errors.needs_memory("This")
+
+    def in_one_array(self, most):
+        return self.at_hand.some(most)
+
+    def map(self, change):
+        raise errors.needs_memory("This")
+
+    def on_host(self):
+        raise errors.needs_memory("This")
+
+    def check(self, space):
+        found = self.survey(space)
+        if found.bad:
+            raise _unusable_rows(found.bad, found.bad_count, len(self), space)
+        return self
+
+    def require_together(self, name):
+        raise errors.needs_memory(name)
+
+    def require_memory(self, name):
+        raise errors.needs_memory(name)
+
+    def check_backend(self, name):
+        if name != "tiles":
+            raise _disk_backend(name)
+
+    def check_traced(self):
+        raise disk_is_traced()
+
+    def first_problem(self, find):
+        for start, rows in self.pieces():
+            problem = find(InMemory(rows))
+            if problem is not None:
+                return _in_rows(problem, start, start + len(rows))
+        return None
+
+    def bring(self, result, by_rows):
+        return jax.tree.map(np.asarray, result)
+
+    def rows_like(self, rows):
+        raise errors.needs_memory("A number for every observation")
+
+    def flags(self, rows):
+        raise errors.needs_memory("A flag for every observation")
+
+    @property
+    def notes(self):
+        return (
+            f"The rows were read from disk in blocks of {self.block}; scales that were not given are those of "
+            f"{len(self.impression)} of them, and the search began at a fit of {len(self.few)}.",
+        )
+
+    @property
+    def _any_survey(self) -> Survey:
+        """A survey that was made before, if any: they differ only in which rows are usable."""
+        return next(iter(self.surveys.values()), None) or self.survey(REALS)
+
+    def survey(self, space: AbstractSpace) -> Survey:
+        """Return the result of one pass over the rows, made once for each space."""
+        if space not in self.surveys:
+            self.surveys[space] = self._survey(space)
+        return self.surveys[space]
+
+    def _survey(self, space: AbstractSpace) -> Survey:
+        numbers = self._draw_numbers(_rows(_IMPRESSION, self.shape[1]), 0)
+        low, high = np.full(self.shape[1], np.inf), np.full(self.shape[1], -np.inf)
+        some, bad, count = [], [], 0
+        for start, rows in self.pieces():
+            wrong = (~np.isfinite(rows) | space.outside(rows)).any(1)
+            bad += (start + np.flatnonzero(wrong)[: errors.FEW - len(bad)]).tolist()
+            count += int(wrong.sum())
+            low, high = np.minimum(low, rows.min(0)), np.maximum(high, rows.max(0))
+            some.append(rows[_within(numbers, start, len(rows))])
+        return Survey(low, high, np.concatenate(some), tuple(bad), count)
+
+    def _draw_numbers(self, count: int, seed: int) -> np.ndarray:
+        """Return the numbers of `count` rows, ascending; all of them if they are fewer."""
+        if count >= len(self):
+            return np.arange(len(self))
+        ends = np.arange(count + 1) * len(self) // count
+        return np.random.default_rng(seed).integers(ends[:-1], ends[1:])
+
+
+def _rows(entries: int, d: int) -> int:
+    """Return the largest power of two of rows of d columns that have at most this many entries."""
+    return 1 << max(_LEAST_ROWS, min(_MOST_ROWS, entries // d)).bit_length() - 1
+
+
+def _within(numbers: np.ndarray, start: int, length: int) -> np.ndarray:
+    """Return the numbers that lie in a block, counted from its first row."""
+    first, last = np.searchsorted(numbers, (start, start + length))
+    return numbers[first:last] - start
+
+
+@errors.explained("large-data.md")
+def _file_changed(path: str) -> RuntimeError:
+    return RuntimeError(
+        f"{path} was changed after ms.OnDisk had opened it, so that there is no result. Open it again once it is "
+        "complete."
+    )
+
+
+@errors.explained("large-data.md")
+def _unusable_rows(first: tuple[int, ...], count: int, n: int, space: Any) -> ValueError:
+    what = (
+        f"that are not in {space!r}, where the model lives"
+        if space.discrete
+        else "that are NaN or infinite"
+    )
+    return ValueError(
+        f"x has entries {what}, in {errors.named_rows(first, count, n)}. Rows on disk are taken "
+        "as they are: write the file again without these."
+    )
+
+
+@errors.explained("large-data.md")
+def disk_is_traced() -> TypeError:
+    return TypeError(
+        "JAX is transforming the model, but rows on disk are read by calls out of compiled code, which have no "
+        "derivative. Use ms.value_and_grad(discrepancy, model, x), or rows in memory: x.some(100_000)."
+    )
+
+
+@errors.explained("large-data.md")
+def _disk_backend(backend: str) -> ValueError:
+    return ValueError(
+        f'backend="{backend}" needs all rows in memory, but they are on disk, whose blocks meet as tiles. '
+        "Leave backend out."
+    )
+
+
+def _in_rows(problem: Exception, start: int, stop: int) -> ValueError:
+    return ValueError(f"In rows {start} to {stop - 1}, numbered from 0 at row {start}: {problem}")

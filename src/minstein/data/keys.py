@@ -1,0 +1,21 @@
+"""Random keys, as users may write them."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+
+def as_key(key: Any) -> Any:
+    """A key as it is, the key that an integer is the seed of, or None for None."""
+    if key is None or isinstance(key, jax.Array):
+        return key
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        return jax.random.key(int(key))
+    if (
+        isinstance(key, np.ndarray) and key.dtype == np.uint32
+    ):  # the data of a key, as jax.random.PRNGKey makes them
+        return jax.numpy.asarray(key)
+    raise TypeError(
+        f"key must be an integer or a key of JAX, such as jax.random.key(0), got {key!r}."
+    )

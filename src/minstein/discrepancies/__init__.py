@@ -1,0 +1,1 @@
+"""The discrepancies, the default among them, and whether the Stein identity holds for them."""

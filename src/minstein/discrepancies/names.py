@@ -1,0 +1,41 @@
+"""Discrepancies by name: `ms.fit(model, x, "sm")`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from .._text import find_name, wrong_kind
+from .._types import LogDensity
+from ..data.rows import Data
+from .base import AbstractDiscrepancy
+from .contrastive import CD
+from .default import Support, default_discrepancy, standardised_ksd
+from .discrete import DFD, MPF, PseudoLikelihood
+from .discrete_ksd import DiscreteKSD
+from .markov import Gibbs
+from .score_matching import SM
+
+DISCREPANCIES: dict[str, Callable[[LogDensity, Data, Support | None], AbstractDiscrepancy]] = {
+    "ksd": lambda model, x, support: standardised_ksd(x, support),
+    "sm": lambda model, x, support: SM(),
+    "mpf": lambda model, x, support: MPF(),
+    "dfd": lambda model, x, support: DFD(),
+    "pseudo-likelihood": lambda model, x, support: PseudoLikelihood(),
+    "discrete-ksd": lambda model, x, support: DiscreteKSD(),
+    "cd": lambda model, x, support: CD(Gibbs()),
+}
+"""What a name stands for, given the model, the data and the edges of its support. `minstein.design`
+adds its goals, as it is made by fits.
+"""
+
+
+def as_discrepancy(
+    given: Any, model: LogDensity, x: Data, support: Support | None
+) -> AbstractDiscrepancy:
+    """Return a discrepancy as it is, what its name stands for, or the default for None."""
+    if given is None:
+        return default_discrepancy(model, x, support)
+    if isinstance(given, str):
+        return DISCREPANCIES[find_name("discrepancy", given, DISCREPANCIES)](model, x, support)
+    if not isinstance(given, AbstractDiscrepancy):
+        raise wrong_kind("discrepancy", given, "ms.SM()", DISCREPANCIES)
+    return given

@@ -1,0 +1,150 @@
+"""Where observations can lie: the support that a model declares or shows, and data that end before
+the model does.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import errors
+from .._types import LogDensity, is_traced
+from ..data.rows import Data
+from ..data.spaces import AbstractSpace, Box, as_space, space_of
+from ..kernels import IMQ, Whitened
+from .default import Support
+from .ksd import DKSD
+from .rays import POINTS, REACH, STARTS, Rays, rays_from
+
+
+def declared_space(model: LogDensity, support: Any) -> AbstractSpace:
+    """The space in which the data must lie: the given support, or what the model declares."""
+    if support is None:
+        return space_of(model)
+    if space_of(model).discrete:
+        raise errors.needs_continuous("support=(low, high)", space_of(model))
+    return as_space(support)
+
+
+def edge_notes(box: Box | None) -> tuple[str, ...]:
+    """What a fit says of the edges of the support, if the diffusion was chosen to vanish there."""
+    if box is None:
+        return ()
+    ends = ", ".join(
+        f"{name} = {_numbers(edge)}"
+        for name, edge in zip(("low", "high"), box.box, strict=True)
+        if np.isfinite(edge).any()
+    )
+    return (
+        f"The support has edges ({ends}); the diffusion vanishes there, so that estimates are right.",
+    )
+
+
+def _numbers(edge: Any) -> str:
+    """An edge in words: one number if it is the same in every coordinate."""
+    values = np.unique(edge)
+    return ", ".join(f"{value:g}" for value in (values if values.size == 1 else np.ravel(edge)))
+
+
+def support_of(model: LogDensity, x: Data, given: Any = None) -> Support | None:
+    """The lower and the upper edge of each coordinate, infinite in directions without one; None if
+    there are none.
+
+    They are as given, or as the model declares them in its space, or as rays from observations find
+    them. A support that is not a box counts as having no edges.
+    """
+    box = (space_of(model) if given is None else as_space(given)).box
+    if box is not None or is_traced((model, x)) or space_of(model).discrete:
+        return box
+    return _found(model, x)
+
+
+def _found(model: LogDensity, x: Data) -> Support | None:
+    plain = DKSD(
+        Whitened(np.diag(np.ones(x.shape[1])), IMQ(1.0)), unbiased=False
+    )  # compiled alike to the default
+    rays = rays_from(plain, model, x)
+    ended, distances, _ = rays.edges(rays.look(np.tile(REACH, (len(rays.starts), 1))))
+    ends = {-1: np.full(x.shape[1], -np.inf), 1: np.full(x.shape[1], np.inf)}
+    places: dict[tuple[int, int], list[float]] = {}
+    for ray in np.flatnonzero(ended).tolist():
+        key = (int(np.sign(rays.units[ray])), int(rays.axes[ray]))
+        places.setdefault(key, []).append(rays.place(ray, float(distances[ray])))
+    for (side, axis), at in places.items():
+        if np.ptp(at) > _SAME * np.abs(rays.steps[:, axis]).max():
+            return None
+        ends[side][axis] = at[0]
+    low, high = np.minimum(ends[-1], x.min(0)), np.maximum(ends[1], x.max(0))
+    return (low, high) if places else None
+
+
+_SAME = 1e-6
+"""Edges of a box are the same from everywhere; those found from different observations may differ
+by this many standard deviations, by rounding.
+"""
+
+
+class Overhang(NamedTuple):
+    """A side on which the model expects observations beyond the last one.
+
+    Attributes:
+        axis: the coordinate.
+        side: −1 below the smallest, +1 above the largest.
+        end: the smallest or largest value.
+        expected: how many observations of as many as there are.
+    """
+
+    axis: int
+    side: int
+    end: float
+    expected: float
+
+
+_UNSEEN = 12.0
+"""Under the model the expected number beyond the last observation has the exponential distribution
+with mean one: to exceed this has probability 6e-6.
+"""
+
+_HALF = POINTS // 2
+_WITHIN, _BEYOND = (
+    np.append(0.0, np.geomspace(*ends, _HALF - 1)) for ends in ((1e-6, 1), (1e-3, 1e3))
+)
+"""Distances at which p is integrated: up to the last observation, in units of the distance to it,
+and beyond it, in standard deviations.
+"""
+
+
+def overhangs(rays: Rays, x: Data) -> list[Overhang]:
+    """Sides on which the model puts many observations beyond the last, and the field does not
+    vanish.
+
+    The share beyond is that of p on the line through an observation along the axis: given the other
+    coordinates.
+    """
+    ends = np.where(
+        rays.units > 0, np.asarray(x.max(0))[rays.axes], np.asarray(x.min(0))[rays.axes]
+    )
+    last = (ends - np.take_along_axis(rays.starts, rays.axes[:, None], 1)[:, 0]) / rays.units
+    distances = np.concatenate([last[:, None] * _WITHIN, last[:, None] + _BEYOND], axis=1)
+    log_p = rays.look(distances).log_p
+    log_p = np.where(np.isfinite(log_p), log_p, -np.inf)
+    by_line = lambda part: part.reshape(STARTS, 2, len(last) // STARTS // 2, -1)
+    p = np.exp(by_line(log_p) - by_line(log_p).max((1, 3), keepdims=True))
+    inner, outer = (
+        np.trapezoid(p[..., part], by_line(distances)[..., part], axis=-1)
+        for part in (slice(_HALF), slice(_HALF, None))
+    )
+    expected = len(x) * np.mean(outer / (inner + outer).sum(1, keepdims=True), axis=0).reshape(-1)
+    found = expected > _UNSEEN
+    if found.any():
+        there = last[:, None] + np.append(0.0, np.geomspace(1e-4, 1e3, POINTS - 1))
+        dips = ~(
+            rays.least_size(there) > rays.look(0 * there).size[:, 0] + np.log(1e-3)
+        )  # or is not a number there
+        found &= ~dips.reshape(STARTS, -1).all(0)
+    describe = lambda ray: (
+        int(rays.axes[ray]),
+        int(np.sign(rays.units[ray])),
+        float(ends[ray]),
+        float(expected[ray]),
+    )
+    return [Overhang(*describe(ray)) for ray in np.flatnonzero(found).tolist()]

@@ -1,0 +1,3 @@
+"""What can be asked once a model has been fitted: influence, robustness, efficiency, designs, the
+bootstrap.
+"""

@@ -1,0 +1,211 @@
+"""Constraints on parameters, each with a smooth one-to-one map onto ℝᵏ.
+
+A value (a scale, a simplex, a covariance) has *coordinates*: its free numbers, which a summary
+reports. `unconstrain` maps values one-to-one onto ℝᵏ, where an optimiser may move freely;
+`constrain` is its inverse.
+"""
+
+import abc
+from functools import lru_cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._types import Array
+
+Coordinates = Float[Array, " k"]
+Shape = tuple[int, ...]
+
+
+class AbstractConstraint(eqx.Module):
+    """The set of values that a parameter may take."""
+
+    @abc.abstractmethod
+    def check(self, value: Array) -> str | None:
+        """Return why this value is not allowed, or None if it is."""
+
+    @abc.abstractmethod
+    def labels(self, shape: Shape) -> list[str]:
+        """The suffix to the name of each coordinate: '' for a scalar, '[2]', '[1,0]' and so on."""
+
+    @abc.abstractmethod
+    def coordinates(self, value: Array) -> Coordinates:
+        """The free numbers of a value."""
+
+    @abc.abstractmethod
+    def value(self, coordinates: Coordinates, shape: Shape) -> Array:
+        """The inverse of `coordinates`."""
+
+    @abc.abstractmethod
+    def unconstrain(self, value: Array) -> Coordinates:
+        """Map a value to ℝᵏ."""
+
+    @abc.abstractmethod
+    def constrain(self, eta: Coordinates, shape: Shape) -> Array:
+        """The inverse of `unconstrain`."""
+
+    @abc.abstractmethod
+    def reach(self, shape: Shape) -> np.ndarray:
+        """The size of each unconstrained coordinate beyond which its value is degenerate, or ∞."""
+
+    @abc.abstractmethod
+    def links(self, shape: Shape) -> list[str]:
+        """The scale on which each interval is symmetric: 'identity', 'log' or 'logit'."""
+
+
+_LOG_REACH = 25.0
+"""A logarithm beyond this counts as having diverged: e²⁵ is 7e10, a ratio of scales that data
+measured to any realistic precision do not support.
+"""
+
+
+@lru_cache(maxsize=64)
+def _entry_labels(shape: Shape) -> list[str]:
+    return ["" if not shape else f"[{','.join(map(str, i))}]" for i in np.ndindex(shape)]
+
+
+class Entrywise(AbstractConstraint):
+    """Each entry is a real number, or a positive one, mapped to ℝ by the logarithm."""
+
+    positive: bool
+
+    def check(self, value):
+        return "must be positive" if self.positive and not np.all(np.asarray(value) > 0) else None
+
+    def labels(self, shape):
+        return _entry_labels(shape)
+
+    def coordinates(self, value):
+        return jnp.ravel(value)
+
+    def value(self, coordinates, shape):
+        return coordinates.reshape(shape)
+
+    def unconstrain(self, value):
+        return jnp.ravel(jnp.log(value) if self.positive else value)
+
+    def constrain(self, eta, shape):
+        return (jnp.exp(eta) if self.positive else eta).reshape(shape)
+
+    def reach(self, shape):
+        return np.full(int(np.prod(shape)), _LOG_REACH if self.positive else np.inf)
+
+    def links(self, shape):
+        return ["log" if self.positive else "identity"] * int(np.prod(shape))
+
+
+class Scale(AbstractConstraint):
+    """A scale: a positive number or vector, or a lower-triangular matrix with positive diagonal."""
+
+    def check(self, value):
+        value = np.asarray(value)
+        if value.ndim < 2:
+            return None if np.all(value > 0) else "must be positive"
+        if value.ndim > 2 or value.shape[0] != value.shape[1]:
+            return "must be a scalar, a vector or a square matrix"
+        if np.any(np.triu(value, 1)) or not np.all(np.diag(value) > 0):
+            return "must be lower triangular with a positive diagonal, the Cholesky factor of the covariance"
+        return None
+
+    def labels(self, shape):
+        if len(shape) < 2:
+            return _entry_labels(shape)
+        return [f"[{i},{j}]" for i, j in zip(*np.tril_indices(shape[0]), strict=True)]
+
+    def coordinates(self, value):
+        return jnp.ravel(value) if value.ndim < 2 else value[np.tril_indices(value.shape[0])]
+
+    def value(self, coordinates, shape):
+        if len(shape) < 2:
+            return coordinates.reshape(shape)
+        return jnp.zeros(shape, coordinates.dtype).at[np.tril_indices(shape[0])].set(coordinates)
+
+    def unconstrain(self, value):
+        positive, coordinates = self._positive(value.shape), self.coordinates(value)
+        return jnp.where(positive, jnp.log(jnp.where(positive, coordinates, 1)), coordinates)
+
+    def constrain(self, eta, shape):
+        positive = self._positive(shape)
+        return self.value(jnp.where(positive, jnp.exp(jnp.where(positive, eta, 0)), eta), shape)
+
+    def reach(self, shape):
+        return np.where(self._positive(shape), _LOG_REACH, np.inf)
+
+    def links(self, shape):
+        return ["log" if positive else "identity" for positive in self._positive(shape)]
+
+    def _positive(self, shape: Shape) -> np.ndarray:
+        """Which coordinates must be positive: all of a vector, the diagonal of a matrix."""
+        if len(shape) < 2:
+            return np.ones(int(np.prod(shape)), bool)
+        rows, columns = np.tril_indices(shape[0])
+        return rows == columns
+
+
+class PositiveDefinite(AbstractConstraint):
+    """A symmetric positive-definite matrix, mapped to ℝᵏ by way of its Cholesky factor."""
+
+    def check(self, value):
+        value = np.asarray(value)
+        square = value.ndim == 2 and value.shape[0] == value.shape[1]
+        if square and np.allclose(value, value.T) and np.linalg.eigvalsh(value)[0] > 0:
+            return None
+        return "must be a symmetric positive-definite matrix"
+
+    def labels(self, shape):
+        return Scale().labels(shape)
+
+    def coordinates(self, value):
+        return Scale().coordinates(value)
+
+    def value(self, coordinates, shape):
+        lower = Scale().value(coordinates, shape)
+        return lower + jnp.tril(lower, -1).T
+
+    def unconstrain(self, value):
+        return Scale().unconstrain(jnp.linalg.cholesky(value))
+
+    def constrain(self, eta, shape):
+        factor = Scale().constrain(eta, shape)
+        return factor @ factor.T
+
+    def reach(self, shape):
+        return Scale().reach(shape)
+
+    def links(self, shape):
+        return Scale().links(shape)
+
+
+class Simplex(AbstractConstraint):
+    """Positive weights that sum to one, so that the last is determined by the others."""
+
+    def check(self, value):
+        value = np.asarray(value)
+        fine = (
+            value.ndim == 1 and value.size > 1 and np.all(value > 0) and np.isclose(value.sum(), 1)
+        )
+        return None if fine else "must be a vector of positive weights that sum to one"
+
+    def labels(self, shape):
+        return _entry_labels((shape[0] - 1,))
+
+    def coordinates(self, value):
+        return value[:-1]
+
+    def value(self, coordinates, shape):
+        return jnp.append(coordinates, 1 - jnp.sum(coordinates))
+
+    def unconstrain(self, value):
+        return jnp.log(value[:-1]) - jnp.log(value[-1])
+
+    def constrain(self, eta, shape):
+        return jax.nn.softmax(jnp.append(eta, 0))
+
+    def reach(self, shape):
+        return np.full(shape[0] - 1, _LOG_REACH)
+
+    def links(self, shape):
+        return ["logit"] * (shape[0] - 1)

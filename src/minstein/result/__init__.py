@@ -1,0 +1,1 @@
+"""What a fit returns: estimates, intervals, summaries, and how they are saved."""

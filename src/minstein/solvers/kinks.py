@@ -1,0 +1,195 @@
+"""Losses with kinks: whether the Hessian at a minimum tells how the loss rises, and standard errors
+if it does not.
+
+A density with a kink or a cusp, such as exp(−|x − θ|^1.2), has second derivatives that are infinite
+at an observation and say nothing about the mean over many. Differences over a standard error do:
+they smooth the loss at the scale on which the estimate varies.
+"""
+
+import dataclasses
+import itertools
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from .._types import Array, Theta
+from ..params import from_real, theta
+from . import AbstractIterative
+from .objective import AbstractObjective, Second
+from .sandwich import sandwich
+
+_SCALES = (1.0, 0.5, 0.25)
+"""Distances from the minimum at which the loss is looked at, in standard errors."""
+
+_FEW = 4
+"""Parameters up to which differences replace derivatives: 2p² evaluations for each of two rounds.
+"""
+
+_ROWS = 2048
+"""Rows up to which two evaluations for each of more parameters take little time."""
+
+_ROUNDING = 1e3
+"""The error of a sum over pairs, in units of its last digit."""
+
+_FAITHFUL = 0.05
+"""By what share the rise over a standard error may differ from the Hessian's without a closer look:
+the standard error is then right to the same share, which is less than its own sampling error for
+fewer than 200 observations.
+"""
+
+_SMOOTH = (0.0, 0.5, 0.2)
+"""What of that difference may be left at the other scales: if the loss is smooth it falls with the
+square, to 1/4 and 1/16.
+"""
+
+_STEP = 2.0
+"""The distance over which differences are taken, in standard errors; of 1, 2 and 3 it makes little
+difference.
+"""
+
+
+class Axes(NamedTuple):
+    """Standard errors of θ around η, with ∂θ/∂η, and the rise of the loss over each of them by the
+    Hessian.
+    """
+
+    eta: Float[Array, " p"]
+    jacobian: Float[Array, "p p"]
+    errors: Float[Array, " p"]
+    rise: Float[Array, " p"]
+
+    def steps(self) -> Float[np.ndarray, "p p"]:
+        """Steps of one standard error along each parameter, as rows in η; in NumPy, as there is
+        nothing to compile.
+        """
+        return np.linalg.solve(np.asarray(self.jacobian), np.diag(np.asarray(self.errors))).T
+
+
+def axes_at(
+    target: AbstractObjective, eta: Theta, H: Float[Array, "p p"], cov: Float[Array, "p p"]
+) -> Axes:
+    """The axes for a Hessian and a covariance on the natural scale."""
+    jacobian = jax.jacfwd(lambda eta: theta(from_real(target.model, eta)))(eta)
+    return Axes(eta, jacobian, jnp.sqrt(jnp.diagonal(cov)), jnp.diagonal(H) * jnp.diagonal(cov) / 2)
+
+
+def can_look(
+    target: AbstractObjective, solver: AbstractIterative, cov: Float[np.ndarray, "p p"]
+) -> bool:
+    """Whether there are standard errors to be doubted, by a solver that trusts derivatives, at
+    little cost.
+    """
+    quick = target.sample.all_at_once and (target.sample.x.shape[0] <= _ROWS or len(cov) <= _FEW)
+    return quick and solver.slack is not None and bool(np.isfinite(cov).all())
+
+
+def look_again(
+    target: AbstractObjective,
+    solver: AbstractIterative,
+    vector: Theta,
+    value: float,
+    cov: Float[Array, "p p"],
+    axes: Axes,
+    rows: int,
+) -> tuple[Float[Array, "p p"], bool]:
+    """The covariance, by differences if the loss has kinks or NaN if those fail too; and whether it
+    is lower nearby.
+
+    The loss is computed by the program of the search, `rows` rows at a time.
+    """
+    rounding = _ROUNDING * float(jnp.finfo(cov.dtype).eps) * abs(value)
+    rises = lambda axes, scale: _losses(target, solver, axes, scale, rows) - value
+    found = [rises(axes, _SCALES[0])]
+    if _is_faithful(found[0].mean(0), np.asarray(axes.rise), rounding):
+        return cov, False
+    found += [rises(axes, scale) for scale in _SCALES[1:]]
+    if _is_smooth(np.stack([rise.mean(0) for rise in found]), np.asarray(axes.rise), rounding):
+        return cov, False
+    nothing = jnp.full_like(cov, jnp.nan)
+    if len(vector) > _FEW:
+        return nothing, bool(np.min(found) < -rounding)
+    new, axes = _by_differences(target, axes.eta, vector, jnp.sqrt(jnp.diagonal(cov)))
+    if np.isfinite(new).all():
+        found += [rises(axes, scale) for scale in _SCALES]
+    near = _is_near(found[-len(_SCALES)].mean(0), np.asarray(axes.rise))
+    lower = bool(np.nanmin(found) < -rounding)
+    return new if near and not lower else nothing, lower
+
+
+def _losses(
+    target: AbstractObjective, solver: AbstractIterative, axes: Axes, scale: float, rows: int
+) -> Float[np.ndarray, "2 p"]:
+    """The loss at either side along each parameter."""
+    eta, steps = np.asarray(axes.eta), scale * axes.steps()
+    points, values = np.concatenate([eta + steps, eta - steps]), []
+    for start in range(0, len(points), rows):
+        part = points[start : start + rows]
+        padded = np.concatenate([part, np.broadcast_to(eta, (rows - len(part), eta.size))])
+        values.append(solver.look(target, padded, np.arange(len(part))).value[: len(part)])
+    return np.concatenate(values).reshape(2, -1)
+
+
+def _is_faithful(
+    rise: Float[np.ndarray, " p"], expected: Float[np.ndarray, " p"], rounding: float
+) -> bool:
+    """Whether the loss rises over a standard error as its Hessian says."""
+    return bool(np.all(np.abs(rise - expected) <= _FAITHFUL * expected + rounding))
+
+
+def _is_near(rise: Float[np.ndarray, " p"], expected: Float[np.ndarray, " p"]) -> bool:
+    """Whether the loss rises over a standard error as differences over two of them say, to a half."""
+    return bool(np.all(np.abs(rise - expected) <= expected / 2))
+
+
+def _is_smooth(
+    rises: Float[np.ndarray, "3 p"], expected: Float[np.ndarray, " p"], rounding: float
+) -> bool:
+    """Whether what the Hessian misses vanishes at smaller scales, so that the loss is curved but
+    has no kink.
+    """
+    square = np.array(_SCALES)[:, None] ** 2
+    off = np.abs(rises / square - expected)
+    allowed = np.array(_SMOOTH)[:, None] * off[0] + rounding / square
+    return bool(np.all((off[1:] <= allowed[1:]) | (off[0] <= _FAITHFUL * expected)))
+
+
+@eqx.filter_jit
+def _by_differences(
+    target: AbstractObjective, eta: Theta, vector: Theta, errors: Float[Array, " p"]
+) -> tuple[Float[Array, "p p"], Axes]:
+    """The covariance and its axes from differences over two standard errors, which are corrected
+    once.
+
+    NaN if their Hessian is not that of a minimum.
+    """
+    natural, n = dataclasses.replace(target, natural=True), target.sample.size
+    first = sandwich(_differences(natural, vector, _STEP * errors), n)[0]
+    second = _differences(natural, vector, _STEP * jnp.sqrt(jnp.diagonal(first)))
+    fine = jnp.linalg.eigvalsh(second.hessian)[0] > 0
+    cov = jnp.where(fine, sandwich(second, n)[0], jnp.nan)
+    return cov, axes_at(target, eta, second.hessian, cov)
+
+
+def _differences(target: AbstractObjective, vector: Theta, steps: Float[Array, " p"]) -> Second:
+    """The loss to second order, by central differences over these steps."""
+    p = vector.size
+    units = np.eye(p)
+    pairs = list(itertools.combinations(range(p), 2))
+    corners = [
+        s * units[j] + t * units[k]
+        for j, k in pairs
+        for s, t in ((1, 1), (-1, -1), (1, -1), (-1, 1))
+    ]
+    points = np.concatenate([np.zeros((1, p)), units, -units, np.array(corners).reshape(-1, p)])
+    value, rows = jax.lax.map(target.zeroth, vector + points * steps)
+    up, down, corner = value[1 : 1 + p], value[1 + p : 1 + 2 * p], value[1 + 2 * p :].reshape(-1, 4)
+    hessian = jnp.diag(up + down - 2 * value[0])
+    for (j, k), around in zip(pairs, corner, strict=True):
+        mixed = (around[0] + around[1] - around[2] - around[3]) / 4
+        hessian = hessian.at[j, k].set(mixed).at[k, j].set(mixed)
+    projections = (rows[1 : 1 + p] - rows[1 + p : 1 + 2 * p]) / (2 * steps[:, None])
+    return Second(hessian / steps[:, None] / steps, (up - down) / (2 * steps), projections)

@@ -1,0 +1,207 @@
+"""Means over pairs of observations."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Float
+
+from ..._types import Array, Scalar, Theta
+from ...data.memory import tangents_at_once
+from ...data.sample import Sample, bucket
+from ...discrepancies.base import AbstractPairwise
+from ...kernels import Span
+from ...pairs import between
+from ...pairs.backends import Summand, radial
+from ...pairs.forms import Features
+from ...pairs.operator import AbstractOperator, Fields, Products, fields, inner, pair_sum, products
+from ...pairs.stored import Stored, stored_products, stored_sum
+from ._objective import AbstractObjective, Jet, Second, Zeroth
+from .groups import Grouped, grouped
+
+
+class PairObjective(AbstractObjective):
+    """The mean of k⁰ over pairs: a U-statistic, or a V-statistic if `diagonal` is one rather than
+    zero.
+    """
+
+    model: Any
+    sample: Sample
+    natural: bool = eqx.field(static=True)
+    discrepancy: AbstractPairwise
+    diagonal: Scalar
+    stored: tuple[Stored, ...] | None
+    sums_pairs: ClassVar[bool] = True
+
+    def __call__(self, vector):
+        phi = self.features(vector)
+        if self.stored is None:
+            return pair_sum(self.operator, phi, self.diagonal) / self.pairs
+        return stored_sum(self.stored, self.sample, phi, diagonal=self.diagonal) / self.pairs
+
+    @property
+    def operator(self) -> AbstractOperator:
+        """G on the sample."""
+        return self.discrepancy.operator(self.sample)
+
+    def fields(self, phis: Features, *, once: bool = False) -> Fields:
+        """G applied to φ and its derivatives."""
+        return fields(self.operator, phis, still=self.discrepancy.still, once=once)
+
+    @property
+    def pairs(self) -> Scalar:
+        """The number of pairs in the mean."""
+        return self.sample.size * (self.sample.size - 1 + self.diagonal)
+
+    def zeroth(self, vector):
+        phis = jax.tree.map(lambda part: part[None], self.features(vector))
+        G = self.fields(phis, once=True).together(self.diagonal)
+        return _averaged((_row_sums(phis.t * G.t) + _row_sums(phis.m * G.m))[0], self)
+
+    def jet(self, vector):
+        size = self._at_once(vector)
+        if size < vector.size:
+            return jet_of(self._grouped(vector, size).products, self)
+        return jet_of(self._products(self.batch(vector)), self)
+
+    def second(self, vector):
+        size = self._at_once(vector)
+        if size < vector.size:
+            found = self._grouped(vector, size)
+            metric = _mean_products(found.products, self)[1:, 1:]
+            bent = self._bent(vector, found.fields.together(self.diagonal)) / self.pairs
+            return Second(2 * (metric + bent), *_projected(found.rows, self))
+        phis = self.batch(vector)
+        G = self.fields(phis, once=True).together(self.diagonal)
+        return Second(
+            2 * self.curvature(vector, phis, G) / self.pairs, *_projected(self.rows(phis, G), self)
+        )
+
+    def curvature(self, vector: Theta, phis: Features, G: Features) -> Float[Array, "p p"]:
+        """Half the second derivative of ⟨φ, G φ⟩, from φ with its derivatives and their fields."""
+        witness = jax.tree.map(lambda part: part[0], G)
+        return products(phis, Fields(G, G)).off[1:, 1:] + self._bent(vector, witness)
+
+    def _bent(self, vector: Theta, witness: Features) -> Float[Array, "p p"]:
+        """⟨∂∂φ, G φ⟩."""
+        return jax.jacfwd(jax.grad(lambda vector: inner(self.features(vector), witness)))(vector)
+
+    def rows(self, phis: Features, G: Features) -> Float[Array, "p N"]:
+        """Half the derivative of what each point has in ⟨φ, G φ⟩, in each parameter, with G φ
+        moving along.
+        """
+        return (
+            _row_sums(phis.t * G.t[0] + phis.t[0] * G.t)
+            + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
+        )[1:]
+
+    def shares(self, vector, z):
+        """φ at z meets G φ of the sample: the points z are targets, and as sources they count
+        nothing.
+        """
+        terms = self.discrepancy.visited_terms(self.sample)
+        if terms is not None:
+            return self._shares_between(terms, vector, z)
+        extended, of_sample, places = self.sample.with_points(z)
+        everywhere = dataclasses.replace(self, sample=extended, stored=None)
+        phis = everywhere.batch(vector)
+        keep = lambda part: jnp.where(of_sample.reshape((1, -1) + (1,) * (part.ndim - 2)), part, 0)
+        G = everywhere.fields(jax.tree.map(keep, phis), once=True).off
+        return 2 * self.rows(phis, G)[:, places] / self.sample.size
+
+    def _shares_between(
+        self, terms: tuple[Summand, ...], vector: Theta, z: Float[Array, "k d"]
+    ) -> Float[Array, "p k"]:
+        """Every point of z with every observation, and no other pairs."""
+        k = len(z)
+        padded = jnp.concatenate([z, jnp.broadcast_to(z[:1], (bucket(k) - k, z.shape[1]))])
+        there = Sample(padded, jnp.asarray(k), self.sample.centre)
+        here, phis = (
+            dataclasses.replace(self, sample=there, stored=None).batch(vector),
+            self.batch(vector),
+        )
+        spans = tuple(term for term in terms if isinstance(term, Span))
+        G = between.fields(
+            radial(terms),
+            there,
+            self.sample,
+            phis,
+            same=jnp.asarray(False),
+            still=self.discrepancy.still,
+        )
+        more = between.received(
+            spans, between.sent(spans, self.sample, phis), there, here, among=False
+        )
+        return 2 * self.rows(here, jax.tree.map(jnp.add, G, more))[:, :k] / self.sample.size
+
+    def part(self, rows, vector, key, chains):
+        sample = self.on_rows(rows)
+        share = self.diagonal * (sample.size - 1) / jnp.maximum(self.sample.size - 1, 1)
+        few = self.discrepancy.on_few_rows()
+        return dataclasses.replace(
+            self, discrepancy=few, sample=sample, diagonal=share, stored=None
+        ), chains
+
+    def as_v(self):
+        if not self.discrepancy.unbiased:
+            return None
+        return dataclasses.replace(self, diagonal=jnp.ones_like(self.diagonal))
+
+    def features(self, vector: Theta) -> Features:
+        return self.discrepancy.features(self.at(vector), self.sample)
+
+    def batch(self, vector: Theta) -> Features:
+        """φ and its derivative in each parameter."""
+        phi, push = jax.linearize(self.features, vector)
+        tangents = jax.vmap(push)(jnp.eye(vector.size, dtype=vector.dtype))
+        return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), phi, tangents)
+
+    def _at_once(self, vector: Theta) -> int:
+        """How many derivatives of φ fit into memory; where rows are spread over hosts, these must
+        agree: all.
+        """
+        if self.sample.blocks is not None or self.stored is not None:
+            return vector.size
+        phi = jax.eval_shape(self.features, vector)
+        rows = phi.t.shape[0]
+        return tangents_at_once(rows, (phi.t.size + phi.m.size) // rows, phi.t.dtype, vector.size)
+
+    def _grouped(self, vector: Theta, size: int) -> Grouped:
+        return grouped(self.features, self.fields, vector, self.diagonal, size)
+
+    def _products(self, phis: Features) -> Products:
+        if self.stored is None:
+            return products(phis, self.fields(phis))
+        return stored_products(self.stored, self.sample, phis)
+
+
+def jet_of(pairs: Products, target: Any) -> Jet:
+    """The loss around a point, from the products of φ and its derivatives."""
+    mean, n2 = _mean_products(pairs, target), target.sample.size**2
+    on = jnp.where(jnp.isfinite(pairs.on), pairs.on, 0)  # the loss itself may do without
+    metric = (pairs.off + on)[1:, 1:] / n2
+    return Jet(mean[0, 0], 2 * mean[0, 1:], mean[1:, 1:], metric, on[0, 0] / n2)
+
+
+def _mean_products(pairs: Products, target: Any) -> Float[Array, "q q"]:
+    """⟨φ_a, G φ_b⟩ averaged as the loss is."""
+    own = jnp.where(target.diagonal > 0, target.diagonal * pairs.on, 0)
+    return (pairs.off + own) / target.pairs
+
+
+def _row_sums(batch: Float[Array, "q N *r"]) -> Float[Array, "q N"]:
+    return jnp.sum(batch.reshape(*batch.shape[:2], -1), axis=2)
+
+
+def _projected(rows: Array, pairs: "PairObjective") -> tuple[Array, Array]:
+    """ā and 2aᵢ, where aᵢ = Σⱼ ∂k⁰(xᵢ, xⱼ)/(n − 1) and its mean ā is the gradient."""
+    a = pairs.sample.zero_padding_of_columns(rows / (pairs.sample.size - 1 + pairs.diagonal))
+    return jnp.sum(a, axis=1) / pairs.sample.size, 2 * a
+
+
+def _averaged(rows: Float[Array, " N"], pairs: "PairObjective") -> Zeroth:
+    """The mean of aᵢ = Σⱼ k⁰(xᵢ, xⱼ)/(n − 1), and 2aᵢ."""
+    a = pairs.sample.zero_padding(rows / (pairs.sample.size - 1 + pairs.diagonal))
+    return Zeroth(jnp.sum(a) / pairs.sample.size, 2 * a)

@@ -1,0 +1,1 @@
+"""The Stein operator at one point: scores, diffusions, matrix fields and divergences."""

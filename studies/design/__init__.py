@@ -1,0 +1,1 @@
+"""What `ms.design` achieves: its efficiency, its limits, and its robustness."""

@@ -1,0 +1,75 @@
+"""Designed discrepancies against maximum likelihood on simulated samples. The whole study is in studies/design.
+
+Tolerances are Monte-Carlo errors: of a ratio of efficiencies by the jackknife, of coverage √(p(1 − p)/R).
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import minstein as ms
+from studies.design import efficiency, robust
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("name", ["quartic", "gamma"])
+def test_a_design_is_as_efficient_as_maximum_likelihood(name):
+    """On the line and on a half-line, n = 300: within 6 % of the likelihood; 95 % intervals cover 92 to 97 %."""
+    setting = efficiency.settings()[name]
+    found = efficiency.study(setting, 300, 400, methods=("MLE", "designed"))
+    ratio, error = efficiency.jackknife(setting, 300, found.eta["designed"], found.eta["MLE"])
+    assert abs(ratio - 1) < 0.06 + 3 * error
+    assert found.accepted.mean() > 0.97
+    coverage = efficiency.coverage(found.fits["designed"], setting.truth)
+    slack = 3 * np.sqrt(0.95 * 0.05 / 400)
+    assert np.all((0.92 - slack < coverage) & (coverage < 0.97 + slack))
+
+
+@pytest.mark.parametrize("name", ["quartic", "mixture means"])
+def test_small_samples_are_no_worse_than_the_pilot(name):
+    """n = 60: the quartic family, where designs without checks run away, and the model that gains least."""
+    setting = efficiency.settings()[name]
+    found = efficiency.study(setting, 60, 200, methods=("KSD", "designed"))
+    ratio, error = efficiency.jackknife(setting, 60, found.eta["designed"], found.eta["KSD"])
+    assert ratio > 1 - 3 * error
+
+
+def test_a_robust_design_beside_huber_and_tukey():
+    found = {name: np.abs(values) for name, values in robust.biases().items()}
+    huber = found["Huber"].max(1)
+    assert np.all(found["robust design"].max(1)[:2] <= huber[:2] + 0.03)
+    np.testing.assert_allclose(huber[:2], [0.09, 0.20], atol=0.01)
+    assert found["robust design"][2, -1] < 1e-3
+
+
+def test_a_robust_design_is_efficient_at_the_normal_distribution():
+    """By the sandwich on the quantiles of a normal sample; the bounds are σ²/n and σ²/2n."""
+    n = 1000
+    x = stats.norm.ppf((np.arange(n) + 0.5) / n)
+    model = ms.models.Gaussian(0.0, 1.0)
+    fit = ms.fit(model, x, ms.design(model, x, "robust"))
+    bound = np.array([1, 0.5]) * fit.params["scale"] ** 2 / n
+    assert bound[0] / fit.cov[0, 0] >= 0.94
+    assert np.sqrt(np.prod(bound) / np.linalg.det(fit.cov)) >= 0.88
+
+
+def mixture(p, x):
+    first = jnp.log(p["weights"][0]) - (x[0] + 3) ** 2 / 2
+    return jnp.logaddexp(first, jnp.log(p["weights"][1]) - (x[0] - 3) ** 2 / 2)
+
+
+def test_separated_modes_are_always_rejected():
+    model = ms.models.from_log_density(mixture, {"weights": ms.simplex(np.array([0.5, 0.5]))})
+
+    def one(key):
+        side, noise = jax.random.split(key)
+        left = jax.random.uniform(side, (300, 1)) < 0.4
+        x = jax.random.normal(noise, (300, 1)) + jnp.where(left, -3.0, 3.0)
+        return ms.design(model, x).kernel.checks.accepted
+
+    with jax.enable_x64(True):
+        accepted = jax.jit(lambda keys: jax.lax.map(one, keys))(jax.random.split(jax.random.key(0), 50))
+    assert not np.asarray(accepted).any()
