@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from .. import errors
 from .._types import Tree, is_traced
 from ..params import is_floating
+from .compiling import compiled
 from .in_memory import as_rows
 from .rows import AbstractRows, Data
 from .sample import AnySample
@@ -35,7 +35,7 @@ def precision(x: Data, tree: Tree) -> AbstractContextManager:
     return jax.enable_x64(True)
 
 
-@eqx.filter_jit
+@compiled
 def _compiled(compute: Callable, discrepancy: Tree, model: Tree, sample: AnySample) -> Tree:
     return compute(discrepancy, model, sample)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,9 +11,10 @@ from jax.sharding import PartitionSpec as Spec
 
 from .._types import Array, Tree
 from .blocks import Blocks
+from .compiling import compiled
 
 
-@eqx.filter_jit
+@compiled
 def apply_reduction(reduce: Callable, array: Array, blocks: Blocks, arguments: tuple) -> Tree:
     """Return reduce(rows, observations, …), known to every device."""
     found = reduce(array, blocks.real(array.shape[0]), *arguments)

@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 from .. import errors
 from .._text import as_call
 from .._types import Array, Scalar, Theta, Tree, is_traced
+from ..data.compiling import compiled
 from ..data.rows import AbstractRows
 from ..discrepancies.base import AbstractDiscrepancy
 from . import status
@@ -221,11 +222,11 @@ class AbstractIterative(AbstractSolver):
     ) -> Candidates:
         """Go on with every search that is running until it ends."""
         if is_traced((objective, states)) or objective.sample.x.shape[0] <= _ROWS_IN_ONE_GO:
-            states = _advance(self, objective, states, jnp.asarray(self.max_steps))
+            states = _advance(self, objective, states, np.asarray(self.max_steps))
         else:
             with bar(progress, self.max_steps, type(self).__name__) as shown:
                 while bool(jnp.any(states.status == RUNNING)):
-                    states = _advance(self, objective, states, jnp.asarray(1))
+                    states = _advance(self, objective, states, np.asarray(1))
                     shown.update(1)
                     shown.set_postfix(loss=f"{float(jnp.nanmin(states.value)):.4g}")
         unknown = jnp.full_like(states.value, jnp.nan)
@@ -240,7 +241,7 @@ bar's sake.
 """
 
 
-@eqx.filter_jit
+@compiled
 def _begin(
     solver: AbstractIterative,
     objective: AbstractObjective,
@@ -262,7 +263,7 @@ def _only(rows: Int[np.ndarray, " k"], count: int) -> Int[np.ndarray, " m"]:
     return codes
 
 
-@eqx.filter_jit
+@compiled
 def _advance(
     solver: AbstractIterative, objective: AbstractObjective, states: State, most: Int[Array, ""]
 ) -> State:
@@ -289,7 +290,7 @@ def _advance(
     return jax.lax.map(one, states)
 
 
-@eqx.filter_jit
+@compiled
 def _spreads(
     solver: AbstractIterative, objective: AbstractObjective, states: State
 ) -> Float[Array, "m p"]:

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from .._types import Theta
+from ..data.compiling import compiled
 from . import status
 from ._solver import AbstractSolver, Candidates
 from ._spectrum import Spectrum
@@ -40,7 +40,7 @@ class ClosedForm(AbstractSolver):
         return _solve(objective, etas[-1])
 
 
-@eqx.filter_jit
+@compiled
 def _solve(objective: AbstractObjective, eta: Theta) -> Candidates:
     jet = objective.jet(eta)
     s = Spectrum.of(jet.curvature)

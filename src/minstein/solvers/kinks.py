@@ -10,13 +10,13 @@ import dataclasses
 import itertools
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from .._types import Array, Theta
+from ..data.compiling import compiled
 from ..params import from_real, theta
 from . import AbstractIterative
 from .objective import AbstractObjective, Second
@@ -157,7 +157,7 @@ def _is_smooth(
     return bool(np.all((off[1:] <= allowed[1:]) | (off[0] <= _FAITHFUL * expected)))
 
 
-@eqx.filter_jit
+@compiled
 def _by_differences(
     target: AbstractObjective, eta: Theta, vector: Theta, errors: Float[Array, " p"]
 ) -> tuple[Float[Array, "p p"], Axes]:

@@ -3,13 +3,13 @@
 import warnings
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
 from .. import errors
 from .._types import Array, LogDensity, is_traced
 from ..data.boundary import at_boundary, run
+from ..data.compiling import compiled
 from ..data.sample import AnySample, Sample
 from ..discrepancies.base import AbstractDiscrepancy
 from ..params import to_real, with_theta
@@ -56,7 +56,7 @@ def _search(problem: Problem, solver: AbstractSolver, etas: Float[Array, "k p"])
     return at_boundary(drive, tree, problem.model, problem.x)
 
 
-@eqx.filter_jit
+@compiled
 def _objective(
     discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample, keep: bool
 ) -> AbstractObjective:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .._types import Array, Scalar, Theta
+from ..data.compiling import compiled
 from . import status
 from ._solver import AbstractSolver, Candidates
 from .gauss_newton import GaussNewton
@@ -90,7 +91,7 @@ class QuasiNewton(AbstractSolver):
         return None
 
 
-@eqx.filter_jit
+@compiled
 def _value_and_grad(objective: AbstractObjective, eta: Theta) -> tuple[Scalar, Theta]:
     return jax.value_and_grad(objective)(eta)
 

@@ -5,13 +5,13 @@ covariance.
 import dataclasses
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from .._types import Array, Scalar, Theta, is_traced
+from ..data.compiling import compiled
 from ..params import from_real, reach, theta
 from ..stein.tangents import MANY
 from . import AbstractSolver, Candidates, Chains, kinks, status
@@ -89,7 +89,7 @@ def searched(
     return choose(as_v()) if bool(failed) else outcome
 
 
-@eqx.filter_jit
+@compiled
 def _random_starts(
     target: AbstractObjective, eta: Theta, key: Any, count: int
 ) -> Float[Array, "k p"]:
@@ -149,7 +149,7 @@ def _lowest(
     return [*apart, *close][:count]
 
 
-@eqx.filter_jit
+@compiled
 def _judged(
     target: AbstractObjective,
     candidates: Candidates,

@@ -3,12 +3,12 @@
 import dataclasses
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._types import Array, Scalar, Theta
+from ..data.compiling import compiled
 from ..data.spaces import space_of
 from ..params import to_real
 from . import status
@@ -30,7 +30,7 @@ def block_of(step: Array, steps: int, average: float) -> Array:
     return jnp.where(step < first, BLOCKS, (step - first) * BLOCKS // max(1, steps - first))
 
 
-@eqx.filter_jit
+@compiled
 def judge_settled(
     objective: ChainObjective,
     blocks: Float[Array, "b p"],

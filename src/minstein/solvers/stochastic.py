@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from .. import errors
 from .._types import Array, Scalar, Theta, Tree, is_traced
+from ..data.compiling import compiled
 from ..data.sample import Sample
 from . import status
 from ._solver import RUNNING, AbstractSolver, Candidates
@@ -159,7 +160,7 @@ class AbstractStochastic(AbstractSolver):
                 yield walk
 
 
-@eqx.filter_jit
+@compiled
 def _final_loss(objective: AbstractObjective, eta: Theta, trace: Array, steps: Array) -> Scalar:
     """The loss on the whole sample, or the mean over the last tenth of the minibatches where that
     is too much work.
@@ -184,7 +185,7 @@ def _shuffled(key: Any, sample: Sample) -> Int[Array, " N"]:
     return jnp.argsort(jnp.where(sample.real, jax.random.uniform(key, sample.real.shape), 2))
 
 
-@eqx.filter_jit
+@compiled
 def _start(
     solver: AbstractStochastic, objective: AbstractObjective, etas: Array, key: Any, batch: int
 ) -> Walk:
