@@ -29,7 +29,7 @@ def _draws(request):
         rng.bit_generator.state = type(rng.bit_generator)(zlib.crc32(name.encode())).state
 
 
-_TESTS, _EVERY, _MOST_MAPS = itertools.count(), 10, 30_000
+_TESTS, _EVERY, _MOST_MAPS = itertools.count(), 4, 25_000
 """Linux lets a process map 65 530 regions of memory, and ends it with a fault at more; compiled programs are such."""
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.core
 import jax.numpy as jnp
+
+from .._types import is_traced
 
 SMALL = 1 << 20
 """Entries of all arguments up to which a program is compiled quickly: a fit of 1000 observations
@@ -31,20 +32,19 @@ def compiled(fn: Callable) -> Callable:
 
     @wraps(fn)
     def call(*args: Any) -> Any:
-        return (quickly() if _is_small(args) and _is_outermost() else thoroughly)(*args)
+        quick = _is_small(args) and not _is_under_way(args)
+        return (quickly() if quick else thoroughly)(*args)
 
     return call
 
 
 def _is_small(args: tuple) -> bool:
-    leaves = jax.tree.leaves(args)
-    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in leaves)
-    return not traced and sum(getattr(leaf, "size", 0) for leaf in leaves) <= SMALL
+    return sum(getattr(leaf, "size", 0) for leaf in jax.tree.leaves(args)) <= SMALL
 
 
-def _is_outermost() -> bool:
-    """Whether no transformation of JAX is under way; only then may a program have its own options."""
-    return not isinstance(jnp.zeros(()), jax.core.Tracer)
+def _is_under_way(args: tuple) -> bool:
+    """Whether JAX is transforming the call; a program within another has no options of its own."""
+    return is_traced((args, jnp.zeros(())))
 
 
 @cache

@@ -10,11 +10,11 @@ from functools import lru_cache
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
+from scipy.special import softmax
 
-from .._types import Array
+from .._types import Array, namespace
 
 Coordinates = Float[Array, " k"]
 Shape = tuple[int, ...]
@@ -79,16 +79,16 @@ class Entrywise(AbstractConstraint):
         return _entry_labels(shape)
 
     def coordinates(self, value):
-        return jnp.ravel(value)
+        return value.reshape(-1)
 
     def value(self, coordinates, shape):
         return coordinates.reshape(shape)
 
     def unconstrain(self, value):
-        return jnp.ravel(jnp.log(value) if self.positive else value)
+        return (namespace(value).log(value) if self.positive else value).reshape(-1)
 
     def constrain(self, eta, shape):
-        return (jnp.exp(eta) if self.positive else eta).reshape(shape)
+        return (namespace(eta).exp(eta) if self.positive else eta).reshape(shape)
 
     def reach(self, shape):
         return np.full(int(np.prod(shape)), _LOG_REACH if self.positive else np.inf)
@@ -116,20 +116,26 @@ class Scale(AbstractConstraint):
         return [f"[{i},{j}]" for i, j in zip(*np.tril_indices(shape[0]), strict=True)]
 
     def coordinates(self, value):
-        return jnp.ravel(value) if value.ndim < 2 else value[np.tril_indices(value.shape[0])]
+        return value.reshape(-1) if value.ndim < 2 else value[np.tril_indices(value.shape[0])]
 
     def value(self, coordinates, shape):
         if len(shape) < 2:
             return coordinates.reshape(shape)
-        return jnp.zeros(shape, coordinates.dtype).at[np.tril_indices(shape[0])].set(coordinates)
+        lower, place = np.tri(shape[0], dtype=bool), np.zeros(shape, int)
+        place[lower] = np.arange(len(coordinates))
+        return namespace(coordinates).where(lower, coordinates[place], 0)
 
     def unconstrain(self, value):
-        positive, coordinates = self._positive(value.shape), self.coordinates(value)
-        return jnp.where(positive, jnp.log(jnp.where(positive, coordinates, 1)), coordinates)
+        xp, positive, coordinates = (
+            namespace(value),
+            self._positive(value.shape),
+            self.coordinates(value),
+        )
+        return xp.where(positive, xp.log(xp.where(positive, coordinates, 1)), coordinates)
 
     def constrain(self, eta, shape):
-        positive = self._positive(shape)
-        return self.value(jnp.where(positive, jnp.exp(jnp.where(positive, eta, 0)), eta), shape)
+        xp, positive = namespace(eta), self._positive(shape)
+        return self.value(xp.where(positive, xp.exp(xp.where(positive, eta, 0)), eta), shape)
 
     def reach(self, shape):
         return np.where(self._positive(shape), _LOG_REACH, np.inf)
@@ -163,10 +169,10 @@ class PositiveDefinite(AbstractConstraint):
 
     def value(self, coordinates, shape):
         lower = Scale().value(coordinates, shape)
-        return lower + jnp.tril(lower, -1).T
+        return lower + namespace(lower).tril(lower, -1).T
 
     def unconstrain(self, value):
-        return Scale().unconstrain(jnp.linalg.cholesky(value))
+        return Scale().unconstrain(_cholesky(value))
 
     def constrain(self, eta, shape):
         factor = Scale().constrain(eta, shape)
@@ -177,6 +183,15 @@ class PositiveDefinite(AbstractConstraint):
 
     def links(self, shape):
         return Scale().links(shape)
+
+
+def _cholesky(value: Array) -> Array:
+    """The lower Cholesky factor, NaN if there is none."""
+    xp = namespace(value)
+    try:
+        return xp.linalg.cholesky(value)
+    except np.linalg.LinAlgError:  # of NumPy; JAX returns NaN
+        return np.full_like(value, np.nan)
 
 
 class Simplex(AbstractConstraint):
@@ -196,13 +211,15 @@ class Simplex(AbstractConstraint):
         return value[:-1]
 
     def value(self, coordinates, shape):
-        return jnp.append(coordinates, 1 - jnp.sum(coordinates))
+        return namespace(coordinates).append(coordinates, 1 - coordinates.sum())
 
     def unconstrain(self, value):
-        return jnp.log(value[:-1]) - jnp.log(value[-1])
+        log = namespace(value).log
+        return log(value[:-1]) - log(value[-1])
 
     def constrain(self, eta, shape):
-        return jax.nn.softmax(jnp.append(eta, 0))
+        xp = namespace(eta)
+        return (softmax if xp is np else jax.nn.softmax)(xp.append(eta, 0))
 
     def reach(self, shape):
         return np.full(shape[0] - 1, _LOG_REACH)

@@ -1,7 +1,7 @@
 """The free parameters of a model as one vector, on their natural or on the unconstrained scale."""
 
-import contextlib
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -72,19 +72,15 @@ def links(model: Tree) -> tuple[str, ...]:
 
 def _vector(model: Tree, part: Callable) -> Theta:
     free = [leaf for leaf in described_leaves(model) if leaf.constraint is not HELD]
-    with _precision(model):
-        parts = [part(leaf.constraint, jnp.asarray(leaf.value)) for leaf in free]
-        return _plain(jnp.concatenate(parts) if parts else jnp.zeros(0))
+    xp = _namespace(model)
+    with np.errstate(all="ignore"):
+        parts = [part(leaf.constraint, xp.asarray(leaf.value)) for leaf in free]
+        return xp.concatenate([*parts, np.zeros(0, parts[0].dtype if parts else float)])
 
 
-def _precision(tree: Tree) -> contextlib.AbstractContextManager:
-    """64-bit mode, unless JAX is tracing, so that the precision is already fixed."""
-    return contextlib.nullcontext() if is_traced(tree) else jax.enable_x64(True)
-
-
-def _plain(array: Array) -> Array:
-    """The array in NumPy, where it stays float64 outside 64-bit mode, unless JAX is tracing."""
-    return array if is_traced(array) else np.asarray(array)
+def _namespace(tree: Tree) -> Any:
+    """NumPy, in which nothing is compiled and float64 needs no mode, unless JAX is tracing."""
+    return jnp if is_traced(tree) else np
 
 
 def _rebuild(model: Tree, vector: Array, value: Callable) -> Tree:
@@ -93,15 +89,15 @@ def _rebuild(model: Tree, vector: Array, value: Callable) -> Tree:
             f"The vector has shape {vector.shape}, but the model has {len(names(model))} free parameters."
         )
     nodes, treedef = jax.tree.flatten(model, is_leaf=is_marked)
-    rebuilt, start = [], 0
+    rebuilt, start, vector = [], 0, _namespace((model, vector)).asarray(vector)
     for leaf, node in zip(described_leaves(model), nodes, strict=True):
         if leaf.constraint is HELD:
             rebuilt.append(node)
             continue
         shape = np.shape(leaf.value)
         size = len(leaf.constraint.labels(shape))
-        with _precision((model, vector)):
-            new = _plain(value(leaf.constraint, jnp.asarray(vector[start : start + size]), shape))
+        with np.errstate(all="ignore"):
+            new = value(leaf.constraint, vector[start : start + size], shape)
         rebuilt.append(Marked(new, node.constraint) if is_marked(node) else new)
         start += size
     return jax.tree.unflatten(treedef, rebuilt)

@@ -229,7 +229,7 @@ class AbstractIterative(AbstractSolver):
                     states = _advance(self, objective, states, np.asarray(1))
                     shown.update(1)
                     shown.set_postfix(loss=f"{float(jnp.nanmin(states.value)):.4g}")
-        unknown = jnp.full_like(states.value, jnp.nan)
+        unknown = np.full(states.value.shape, np.nan, states.value.dtype)
         return Candidates(
             states.eta, states.value, states.status, states.steps, states.trace, unknown
         )

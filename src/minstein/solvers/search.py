@@ -109,8 +109,11 @@ def _find(
     looking = solver.looking
     if looking is None or not len(starts.scattered):
         return solver.search(target, starts.certain, key, progress)
+    starts = starts._replace(
+        **{name: np.asarray(getattr(starts, name)) for name in ("certain", "placed", "scattered")}
+    )
     certain, others = len(starts.certain), len(starts.placed)
-    base = np.asarray(starts.certain[-1])
+    base = starts.certain[-1]
     etas = np.concatenate([starts.certain, starts.placed, base + 0 * starts.scattered])
     order = np.arange(len(etas))
     first, spreads = looking.look(target, etas, order[: certain + others])

@@ -1,9 +1,14 @@
 """Whether a loss is quadratic in the parameters, decided by tracing its features."""
 
+from functools import lru_cache
+from typing import Any
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from .._types import Array, LogDensity
+from .._types import Array, LogDensity, Tree
 from ..params import from_real, names, unwrap
 from .diffusions import AbstractDiffusion
 from .operator import features
@@ -15,17 +20,32 @@ def is_affine(diffusion: AbstractDiffusion, model: LogDensity, d: int) -> bool:
     Their second derivative is traced, not evaluated: if they are affine, it does not depend on its
     directions.
     """
-    p = len(names(model))
-    at = lambda eta: unwrap(from_real(model, eta))
+    leaves, structure = jax.tree.flatten(jax.tree.map(_shape, (diffusion, model)))
+    return _is_affine(structure, tuple(leaves), d)
 
-    def second(eta: Array, v: Array, w: Array, x: Array):
-        of_eta = lambda eta: features(at(eta), diffusion, x)
+
+def _shape(leaf: Any) -> Any:
+    """The shape of an array, on whose values the answer does not depend."""
+    if eqx.is_inexact_array_like(leaf) or hasattr(leaf, "dtype"):
+        return jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf))
+    return leaf
+
+
+@lru_cache(maxsize=64)
+def _is_affine(structure: Any, leaves: tuple, d: int) -> bool:
+    pair = jax.tree.unflatten(structure, leaves)
+    shapes, rest = eqx.partition(pair, lambda leaf: hasattr(leaf, "dtype"))
+
+    def second(arrays: Tree, eta: Array, v: Array, w: Array, x: Array) -> Tree:
+        diffusion, model = eqx.combine(arrays, rest)
+        of_eta = lambda eta: features(unwrap(from_real(model, eta)), diffusion, x)
         first = lambda eta: jax.jvp(of_eta, (eta,), (v,))[1]
         return jax.jvp(first, (eta,), (w,))[1]
 
-    vector, point = jax.ShapeDtypeStruct((p,), jnp.float32), jax.ShapeDtypeStruct((d,), jnp.float32)
-    jaxpr = jax.make_jaxpr(second)(vector, vector, vector, point).jaxpr
-    reached = {jaxpr.invars[2]}
+    vector = jax.ShapeDtypeStruct((len(names(pair[1])),), jnp.float32)
+    point = jax.ShapeDtypeStruct((d,), jnp.float32)
+    jaxpr = jax.make_jaxpr(second)(shapes, vector, vector, vector, point).jaxpr
+    reached = {jaxpr.invars[-2]}
     for equation in jaxpr.eqns:
         if any(v in reached for v in equation.invars if not hasattr(v, "val")):
             reached.update(equation.outvars)
