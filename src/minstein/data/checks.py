@@ -31,7 +31,7 @@ def check_model(model: Any) -> None:
             f"got {model!r}."
         )
     if not names(model):
-        raise errors.no_parameters()
+        raise no_parameters()
 
 
 def check_data(model: LogDensity, x: AbstractRows, space: AbstractSpace, covariance: bool) -> None:
@@ -108,4 +108,13 @@ def _single_constants(where: str) -> str:
     return (
         f"x is float64, but {where} is float32, so results are exact to about seven digits only. Arrays made by "
         "jnp.array outside 64-bit mode are float32: make them with np.array instead."
+    )
+
+
+@errors.explained("your-own-model.md")
+def no_parameters() -> ValueError:
+    return ValueError(
+        "The model has no free parameters, so there is nothing to differentiate in. Parameters are floating-point "
+        "leaves that are not marked fixed: write 1.0 instead of 1, or take off ms.fixed(...). A plain function of x "
+        "has none: ms.models.from_log_density(fn, params) makes a model of fn(params, x)."
     )

@@ -28,7 +28,8 @@ def compiled(fn: Callable) -> Callable:
 
     @cache
     def quickly() -> Callable:
-        return eqx.filter_jit(fn, compiler_options=_options())
+        options: dict[str, Any] = {"compiler_options": _options()}  # which Equinox hands on to JAX
+        return eqx.filter_jit(fn, **options)
 
     @wraps(fn)
     def call(*args: Any) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import errors
+from ..data.kinds import empty_sample
 from .files import AbstractFile, file_stamp, open_file
 from .in_memory import InMemory
 from .padding import bucket
@@ -78,7 +79,7 @@ class OnDisk(AbstractRows):
     ):
         file = open_file(str(path), columns)
         if file.rows == 0 or not file.columns:
-            raise errors.empty_sample((file.rows, len(file.columns)))
+            raise empty_sample((file.rows, len(file.columns)))
         if block is not None and block < 1:
             raise ValueError(f"block is a number of rows, at least 1, got {block}.")
         facts = {
@@ -109,7 +110,7 @@ class OnDisk(AbstractRows):
         return np.dtype(np.float32 if small else np.float64)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        raise errors.needs_memory("This")
+        raise needs_memory("This")
 
     @property
     def blocks(self) -> int:
@@ -212,16 +213,16 @@ class OnDisk(AbstractRows):
         return self.at_hand.gap(centre)
 
     def __getitem__(self, numbers):
-        raise errors.needs_memory("This")
+        raise needs_memory("This")
 
     def in_one_array(self, most):
         return self.at_hand.some(most)
 
     def map(self, change):
-        raise errors.needs_memory("This")
+        raise needs_memory("This")
 
     def on_host(self):
-        raise errors.needs_memory("This")
+        raise needs_memory("This")
 
     def check(self, space):
         found = self.survey(space)
@@ -230,10 +231,10 @@ class OnDisk(AbstractRows):
         return self
 
     def require_together(self, name):
-        raise errors.needs_memory(name)
+        raise needs_memory(name)
 
     def require_memory(self, name):
-        raise errors.needs_memory(name)
+        raise needs_memory(name)
 
     def check_backend(self, name):
         if name != "tiles":
@@ -253,10 +254,10 @@ class OnDisk(AbstractRows):
         return jax.tree.map(np.asarray, result)
 
     def rows_like(self, rows):
-        raise errors.needs_memory("A number for every observation")
+        raise needs_memory("A number for every observation")
 
     def flags(self, rows):
-        raise errors.needs_memory("A flag for every observation")
+        raise needs_memory("A flag for every observation")
 
     @property
     def notes(self):
@@ -346,3 +347,20 @@ def _disk_backend(backend: str) -> ValueError:
 
 def _in_rows(problem: Exception, start: int, stop: int) -> ValueError:
     return ValueError(f"In rows {start} to {stop - 1}, numbered from 0 at row {start}: {problem}")
+
+
+@errors.explained("large-data.md")
+def needs_memory(name: str) -> TypeError:
+    return TypeError(
+        f"{name} is not computed on rows on disk. ms.fit, the loss, its derivatives and its sandwich are, for SM, DSM, "
+        "for KSD and DKSD with a kernel of ms.kernels, and for the means over observations of discrete models. Take "
+        "some rows into memory instead: x.some(100_000)."
+    )
+
+
+@errors.explained("large-data.md")
+def disk_steps(name: str) -> TypeError:
+    return TypeError(
+        f"{name} visits observations in random order, which is slow on disk. Leave solver out, or use "
+        "ms.GaussNewton() or ms.LBFGS(); or fit a sample: x.some(1_000_000)."
+    )

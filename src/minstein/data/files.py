@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
+from ..data.kinds import wrong_shape
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ def _npy(path: str, columns: Sequence[str | int] | None) -> Npy:
     if dtype.kind not in "biuf":
         raise _not_numbers(path, str(dtype))
     if len(shape) not in (1, 2):
-        raise errors.wrong_shape(shape)
+        raise wrong_shape(shape)
     n, d = shape[0], shape[1] if len(shape) == 2 else 1
     stamp = file_stamp(path)
     if stamp[1] < offset + n * d * dtype.itemsize:

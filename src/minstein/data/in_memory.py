@@ -8,8 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from .. import errors
 from .._types import is_traced, namespace
+from ..data.kinds import empty_sample, wrong_shape
 from .kinds import check_kind, not_finite, standard_precision, wants_cast
 from .rows import AbstractRows
 from .sample import SORTED, Sample, bucket
@@ -86,12 +86,12 @@ class InMemory(eqx.Module, AbstractRows):
     def check(self, space):
         ndim = self.array.ndim
         if ndim not in (1, 2):
-            raise errors.wrong_shape(self.shape)
+            raise wrong_shape(self.shape)
         array = self.array.astype(float) if wants_cast(self.dtype, space) else self.array
         check_kind(array.dtype)
         array = array[:, None] if ndim == 1 else array
         if array.size == 0:
-            raise errors.empty_sample(array.shape)
+            raise empty_sample(array.shape)
         if not is_traced(array):
             bad = np.asarray(~np.isfinite(np.asarray(array)).all(axis=1))
             if bad.any():

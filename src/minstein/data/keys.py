@@ -5,6 +5,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from .. import errors
+
 
 def as_key(key: Any) -> Any:
     """A key as it is, the key that an integer is the seed of, or None for None."""
@@ -19,3 +21,8 @@ def as_key(key: Any) -> Any:
     raise TypeError(
         f"key must be an integer or a key of JAX, such as jax.random.key(0), got {key!r}."
     )
+
+
+@errors.explained("fitting.md")
+def no_key(solver: str) -> ValueError:
+    return ValueError(f"{solver} draws at random here, so it needs a key: key=jax.random.key(0).")

@@ -59,3 +59,15 @@ def not_in_space(bad: np.ndarray, space: Any) -> ValueError:
     return ValueError(
         f"x has values in {errors.rows_text(bad)} that are not in {space!r}, where the model lives."
     )
+
+
+@errors.explained("sharp-bits.md")
+def wrong_shape(shape: tuple[int, ...]) -> ValueError:
+    return ValueError(
+        f"x must have shape (n, d) or (n,), got {shape}. Each row is one observation."
+    )
+
+
+@errors.explained("sharp-bits.md")
+def empty_sample(shape: tuple[int, ...]) -> ValueError:
+    return ValueError(f"x has no observations or no coordinates: its shape is {shape}.")

@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec as Spec
 
 from .. import errors
 from .._types import Tree
+from ..data.kinds import empty_sample
 from . import reductions
 from .blocks import AXIS as AXIS
 from .blocks import Blocks as Blocks
@@ -146,7 +147,7 @@ class Sharded(eqx.Module, AbstractRows):
         rows = self.map(lambda rows: rows.astype(float)) if wants_cast(self.dtype, space) else self
         check_kind(rows.dtype)
         if rows.size == 0:
-            raise errors.empty_sample(rows.shape)
+            raise empty_sample(rows.shape)
         bad = rows._rows_that(lambda rows: ~jnp.isfinite(rows))
         if bad.any():
             raise not_finite(bad, ndim=2)

@@ -266,3 +266,20 @@ def _not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
 @errors.explained("discrete.md")
 def _too_many_states(letters: int, d: int, most: int) -> ValueError:
     return ValueError(f"{letters}^{d} states are too many to enumerate; at most {most} are.")
+
+
+@errors.explained("discrete.md")
+def needs_continuous(name: str, space: Any) -> TypeError:
+    return TypeError(
+        f"{name} differentiates log p in x, but the model lives on {space!r}, where there is no derivative. "
+        "Use ms.MPF(), ms.PseudoLikelihood(), ms.DFD(), ms.DiscreteKSD() or ms.CD(kernel)."
+    )
+
+
+@errors.explained("discrete.md")
+def needs_discrete(name: str, what: str, space: Any) -> TypeError:
+    return TypeError(
+        f"{name} needs a model on {what}, but this one lives on {space!r}. For continuous data use ms.KSD or ms.SM; "
+        "for a discrete model of your own say where it lives: ms.models.from_log_density(fn, params, "
+        "space=ms.spaces.BINARY), or an attribute `space`."
+    )

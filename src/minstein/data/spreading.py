@@ -12,6 +12,7 @@ from jax.sharding import PartitionSpec as Spec
 
 from .. import errors
 from .._types import Array, is_traced
+from ..data.kinds import empty_sample, wrong_shape
 from .blocks import AXIS
 from .padding import bucket
 from .sharded import Sharded, local_parts
@@ -35,7 +36,7 @@ def shard(x: Any, devices: Sequence[Any] | None = None) -> Sharded:
     rows = np.asarray(x)
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2:
-        raise errors.wrong_shape(rows.shape)
+        raise wrong_shape(rows.shape)
     mesh = Mesh(np.asarray(jax.devices() if devices is None else list(devices)), (AXIS,))
     parts = np.array_split(rows, len(_own_devices(mesh)))
     counts = _count_rows(mesh, parts)
@@ -62,7 +63,7 @@ def _count_rows(mesh: Mesh, parts: list[np.ndarray]) -> list[int]:
         raise _blocks_differ(sorted({int(d) for _, d, _ in shared}))
     counts = [int(count) for count, _, _ in shared]
     if sum(counts) == 0:
-        raise errors.empty_sample((0, d))
+        raise empty_sample((0, d))
     return counts
 
 

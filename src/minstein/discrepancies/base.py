@@ -17,7 +17,7 @@ from .._text import as_call
 from .._types import Array, LogDensity, Scalar, Theta, is_traced
 from ..data.boundary import precision, run
 from ..data.in_memory import as_rows
-from ..data.keys import as_key
+from ..data.keys import as_key, no_key
 from ..data.reading import read_or_leave
 from ..data.rows import AbstractRows, Data
 from ..data.sample import AnySample, Sample
@@ -201,7 +201,7 @@ class AbstractRandom(AbstractDiscrepancy):
 
     def with_key(self, key):
         if key is None:
-            raise errors.no_key(type(self).__name__)
+            raise no_key(type(self).__name__)
         return dataclasses.replace(self, key=as_key(key))
 
     def default_solver(self, model, x):
@@ -276,3 +276,19 @@ class AbstractPairwise(AbstractDiscrepancy):
     def pairs(self, sample: AnySample) -> Scalar:
         """The number of pairs in the mean."""
         return sample.size * (sample.size - 1 if self.unbiased else sample.size)
+
+
+@errors.explained("discrete.md")
+def looks_up() -> TypeError:
+    return TypeError(
+        "MPF with form='kl' or 'l1' looks up which neighbours were observed, which jit, vmap and minibatches do not "
+        "allow. Use form='mean' there."
+    )
+
+
+@errors.explained("choosing.md")
+def too_few(n: int) -> ValueError:
+    return ValueError(
+        f"A U-statistic of degree two needs at least 2 observations, got {n}. "
+        "Use unbiased=False for the V-statistic, or give more data."
+    )

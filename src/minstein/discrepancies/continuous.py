@@ -4,17 +4,16 @@ diffusion.
 
 import numpy as np
 
-from .. import errors
 from .._types import Array, LogDensity, is_traced
 from ..data.rows import Data
-from ..data.spaces import Box, space_of
+from ..data.spaces import Box, needs_continuous, space_of
 from ..stein.diffusions import AbstractDiffusion
 from .base import AbstractDiscrepancy
 
 
 def check_continuous(discrepancy: AbstractDiscrepancy, model: LogDensity) -> None:
     if space_of(model).discrete:
-        raise errors.needs_continuous(type(discrepancy).__name__, space_of(model))
+        raise needs_continuous(type(discrepancy).__name__, space_of(model))
 
 
 def check_inside(diffusion: AbstractDiffusion, x: Data) -> None:

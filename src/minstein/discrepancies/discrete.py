@@ -13,7 +13,8 @@ from .. import errors
 from .._types import Array, LogDensity, is_traced
 from ..data.rows import Data
 from ..data.sample import Sample, bucket
-from ..data.spaces import AbstractDiscrete, Finite, space_of
+from ..data.spaces import AbstractDiscrete, Finite, needs_discrete, space_of
+from ..discrepancies.base import looks_up
 from ..models.enumeration import as_alphabet
 from ..params import as_function
 from ..stein.diagnose import density_problem
@@ -84,7 +85,7 @@ class MPF(AbstractRatios):
         if not self.looks_up:
             return self
         if is_traced(x):
-            raise errors.looks_up()
+            raise looks_up()
         own, counts = count_observed(space, self.neighbours, np.asarray(x))
         if self.form == "kl" and counts.all():
             raise _nothing_unobserved()
@@ -216,7 +217,7 @@ def discrete_space(name: str, model: LogDensity) -> AbstractDiscrete:
     """Return the discrete space on which a model is defined, or raise if there is none."""
     space = space_of(model)
     if not isinstance(space, AbstractDiscrete):
-        raise errors.needs_discrete(name, "a finite alphabet or counts", space)
+        raise needs_discrete(name, "a finite alphabet or counts", space)
     return space
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from .. import errors
+from ..discrepancies.base import too_few
 from ..kernels import AbstractKernel, Hamming, as_kernel
 from ..pairs.backends import fits
 from ..pairs.forms import Features
@@ -49,7 +49,7 @@ class DiscreteKSD(AbstractPairwise):
     def ready(self, model, x):
         space = finite_space("DiscreteKSD", model)
         if self.unbiased and x.shape[0] < 2:
-            raise errors.too_few(x.shape[0])
+            raise too_few(x.shape[0])
         check_together("DiscreteKSD", x)
         return eqx.tree_at(lambda d: d.space, self, space, is_leaf=lambda leaf: leaf is None)
 

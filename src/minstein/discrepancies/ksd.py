@@ -13,6 +13,7 @@ from .. import errors
 from .._types import Array, LogDensity, Point, Scalar, is_traced
 from ..data.memory import available, for_pairs
 from ..data.sample import AnySample, Sample, bucket
+from ..discrepancies.base import too_few
 from ..kernels import AbstractKernel, as_kernel
 from ..pairs import matrix
 from ..pairs.backends import AbstractBackend, Around, Parts, Summand, as_backend, radial
@@ -74,7 +75,7 @@ class DKSD(AbstractPairwise):
         check_continuous(self, model)
         check_inside(self.diffusion, x)
         if self.unbiased and x.shape[0] < 2:
-            raise errors.too_few(x.shape[0])
+            raise too_few(x.shape[0])
         terms, backend = self.terms(), self.backend
         if _is_reducible(terms):
             order = lambda: self._order(model, x.shape[1])

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import errors
 from .._types import LogDensity, is_traced
 from ..data.rows import Data
-from ..data.spaces import AbstractSpace, Box, as_space, space_of
+from ..data.spaces import AbstractSpace, Box, as_space, needs_continuous, space_of
 from ..kernels import IMQ, Whitened
 from .default import Support
 from .ksd import DKSD
@@ -21,7 +20,7 @@ def declared_space(model: LogDensity, support: Any) -> AbstractSpace:
     if support is None:
         return space_of(model)
     if space_of(model).discrete:
-        raise errors.needs_continuous("support=(low, high)", space_of(model))
+        raise needs_continuous("support=(low, high)", space_of(model))
     return as_space(support)
 
 

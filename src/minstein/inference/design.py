@@ -14,10 +14,11 @@ from jaxtyping import Float
 from .. import errors
 from .._types import Array, LogDensity, Scalar, Theta, is_traced
 from ..data.boundary import run
+from ..data.checks import no_parameters
 from ..data.reading import read
 from ..data.rows import Data
 from ..data.sample import Sample
-from ..data.spaces import space_of
+from ..data.spaces import needs_continuous, space_of
 from ..discrepancies.default import robust_discrepancy
 from ..discrepancies.ksd import DKSD
 from ..discrepancies.names import DISCREPANCIES
@@ -81,9 +82,9 @@ def design(
     """
     x = read(x, space_of(model))
     if space_of(model).discrete:
-        raise errors.needs_continuous("design", space_of(model))
+        raise needs_continuous("design", space_of(model))
     if not names(model):
-        raise errors.no_parameters()
+        raise no_parameters()
     match goal:
         case "efficient":
             return _efficient(model, x, support)

@@ -13,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .. import errors
 from .._types import Array, LogDensity
 from ..data.boundary import run
 from ..data.reading import read
 from ..data.rows import Data
 from ..data.sample import Sample
-from ..data.spaces import space_of
+from ..data.spaces import needs_continuous, space_of
 from ..discrepancies.base import AbstractDiscrepancy
 from ..discrepancies.default import standardised_ksd
 from ..discrepancies.ksd import DKSD
@@ -171,7 +170,7 @@ def compare(
 def _read(model: LogDensity, x: Any) -> Data:
     x = read(x, space_of(model))
     if space_of(model).discrete:
-        raise errors.needs_continuous("efficiency", space_of(model))
+        raise needs_continuous("efficiency", space_of(model))
     return x
 
 

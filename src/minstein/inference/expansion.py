@@ -14,6 +14,7 @@ from jaxtyping import Float
 from .. import errors
 from .._types import Array, LogDensity, is_traced
 from ..data.boundary import run
+from ..data.checks import no_parameters
 from ..data.reading import read, read_or_leave
 from ..data.sample import AnySample, Sample
 from ..data.spaces import space_of
@@ -140,7 +141,7 @@ def _evaluate(
     x = read_or_leave(x, space_of(model))
     discrepancy = discrepancy.ready(model, x)
     if not names(model):
-        raise errors.no_parameters()
+        raise no_parameters()
     result = run(compute, discrepancy, model, x)
     if not is_traced(result):
         if not np.isfinite(result[0]):

@@ -7,9 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .. import errors
 from .._types import Array, LogDensity
-from ..data.spaces import AbstractSpace, Finite, space_of
+from ..data.spaces import AbstractSpace, Finite, needs_discrete, space_of
 from ..params import unwrap
 
 
@@ -41,7 +40,7 @@ def alphabet(model: LogDensity) -> Finite:
 def as_alphabet(space: AbstractSpace, name: str) -> Finite:
     """Return a space that is a finite alphabet, as what is named here needs, or raise."""
     if not isinstance(space, Finite):
-        raise errors.needs_discrete(name, "a finite alphabet", space)
+        raise needs_discrete(name, "a finite alphabet", space)
     return space
 
 

@@ -22,6 +22,7 @@ from ..data.padding import bucket
 from ..data.sample import Sample
 from ..kernels import AbstractRadial, Span, Term
 from ..kernels._kernel import Free
+from ..pairs.lines import no_lines
 from . import fourier, lines
 from .forms import AbstractFactored, AbstractWay, Columns, Full, Multiple
 from .operator import AbstractOperator
@@ -139,10 +140,10 @@ class Lines(AbstractBackend):
 
     def check(self, terms, d):
         if d != 1:
-            raise errors.no_lines(f"the data have {d} coordinates")
+            raise no_lines(f"the data have {d} coordinates")
         for term in radial(terms):
             if not lines.supports(term.profile):
-                raise errors.no_lines(f"the kernel {type(term.profile).__name__} has no such sum")
+                raise no_lines(f"the kernel {type(term.profile).__name__} has no such sum")
 
     def notes(self, n):
         return (_linear_time(self.name),)

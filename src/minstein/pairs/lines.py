@@ -10,9 +10,9 @@ from functools import reduce
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
+from .. import errors
 from .._types import Array
 from ..data.sample import Sample
-from ..errors import no_lines
 from ..kernels import AbstractRadial, Matern
 from ..kernels.algebra import RadialMultiple, RadialSum
 from . import blocks, recursion
@@ -70,3 +70,12 @@ def _in_order(
     if sums is None:
         raise no_lines(f"the kernel {type(kernel).__name__} has no such sum")
     return blocks.apply(kernel, sums, z, phis)
+
+
+@errors.explained("large-data.md")
+def no_lines(why: str) -> ValueError:
+    return ValueError(
+        f'backend="lines" sums pairs in linear time on the line, but {why}. It needs data of one variable and sums or '
+        "multiples of the kernels Gaussian, IMQ, RationalQuadratic (of small exponents) and Matern. "
+        'Use backend="tiles", or None to choose.'
+    )

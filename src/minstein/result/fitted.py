@@ -16,6 +16,7 @@ from ..data.in_memory import as_rows
 from ..data.rows import Data
 from ..discrepancies.base import AbstractDiscrepancy
 from ..params import theta
+from ..result.storage import not_a_fit
 from ..solvers import status
 from .intervals import Wald, interval, wald, width
 from .storage import Missing, read, write
@@ -317,7 +318,7 @@ def load(path: str | Path, *, model: Any = None, discrepancy: Any = None) -> Fit
     fit = read(path, SimpleNamespace(model=model, discrepancy=discrepancy))
     reason = flaw(fit) if isinstance(fit, Fit) else "it holds something else"
     if reason:
-        raise errors.not_a_fit(path, reason)
+        raise not_a_fit(path, reason)
     return fit
 
 

@@ -86,7 +86,7 @@ def read(path: str | Path, template: Any) -> Any:
         if data["version"] <= VERSION:
             return _decode(data["content"], template)
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as reason:
-        raise errors.not_a_fit(path, _in_words(reason)) from reason
+        raise not_a_fit(path, _in_words(reason)) from reason
     raise _newer_file(path, data["version"], data.get("minstein", "of unknown version"))
 
 
@@ -285,3 +285,8 @@ def _newer_file(path: Any, version: int, by: Any) -> ValueError:
     return ValueError(
         f"{path} was written by a newer minstein ({by}, file version {version}). Update minstein."
     )
+
+
+@errors.explained("fitting.md")
+def not_a_fit(path: Any, reason: str) -> ValueError:
+    return ValueError(f"{path} is not a fit that minstein saved, or it is damaged: {reason}.")

@@ -14,6 +14,8 @@ from .. import errors
 from .._text import as_call
 from .._types import Array, Scalar, Theta, Tree, is_traced
 from ..data.compiling import compiled
+from ..data.disk import disk_steps
+from ..data.keys import no_key
 from ..data.rows import AbstractRows
 from ..discrepancies.base import AbstractDiscrepancy
 from . import status
@@ -71,10 +73,10 @@ class AbstractSolver(eqx.Module):
         if discrepancy.is_random and not self.follows_updates:
             raise _needs_a_loss(type(self).__name__)
         if x.reads_from_disk and not self.works_from_disk:
-            raise errors.disk_steps(type(self).__name__)
+            raise disk_steps(type(self).__name__)
         discrepancy.with_key(key)
         if self.needs_key and key is None:
-            raise errors.no_key(type(self).__name__)
+            raise no_key(type(self).__name__)
 
     @property
     def looking(self) -> "AbstractIterative | None":

@@ -16,7 +16,7 @@ def check(name: str, field: MatrixField, x: Point) -> MatrixField:
     d = x.shape[0]
     shape = jax.eval_shape(lambda x: jnp.asarray(field(x)), x).shape
     if shape not in ((), (d,), (d, d)):
-        raise errors.bad_field(name, shape, d)
+        raise bad_field(name, shape, d)
     return lambda x: jnp.reshape(jnp.asarray(field(x), jnp.result_type(x)), () if d == 1 else shape)
 
 
@@ -44,3 +44,11 @@ def divergence(field: MatrixField, x: Point) -> Point:
             return jnp.diagonal(jax.jacfwd(field)(x))
         case _:
             return jnp.einsum("jrj->r", jax.jacfwd(field)(x))
+
+
+@errors.explained("choosing.md")
+def bad_field(name: str, shape: tuple[int, ...], d: int) -> ValueError:
+    return ValueError(
+        f"{name} must return a scalar, a vector of shape ({d},) or a matrix of shape ({d}, {d}) "
+        f"for a point of shape ({d},), got shape {shape}."
+    )

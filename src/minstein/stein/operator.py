@@ -15,6 +15,7 @@ from jaxtyping import Float
 from .. import errors
 from .._types import Array, Field, LogDensity, MatrixField, MatrixKernel, Point, Scalar
 from ..params import unwrap
+from ..stein.matrix_fields import bad_field
 from . import matrix_fields as _fields
 from .diffusions import as_diffusion
 
@@ -95,7 +96,7 @@ def check_kernel(kernel: MatrixKernel, x: Point) -> None:
     """Raise unless the value of a kernel is a scalar, a vector of shape (d,) or a (d, d) matrix."""
     d, shape = x.shape[0], jax.eval_shape(kernel, x, x).shape
     if shape not in ((), (d,), (d, d)):
-        raise errors.bad_field("kernel", shape, d)
+        raise bad_field("kernel", shape, d)
 
 
 def stein_kernel(

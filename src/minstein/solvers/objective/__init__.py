@@ -7,8 +7,8 @@ scale.
 
 import jax.numpy as jnp
 
-from ... import errors
 from ..._types import LogDensity, Scalar
+from ...data.disk import needs_memory
 from ...data.sample import AnySample, Table
 from ...discrepancies.base import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise
 from ...discrepancies.contrastive import CD
@@ -59,7 +59,7 @@ def _on_disk(
         case AbstractPointwise():
             return TableObjective(model, sample, natural, discrepancy)
         case _:
-            raise errors.needs_memory(type(discrepancy).__name__)
+            raise needs_memory(type(discrepancy).__name__)
 
 
 def _diagonal(discrepancy: AbstractPairwise, sample: AnySample) -> Scalar:

@@ -8,10 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from ... import errors
 from ..._types import Array, Theta
 from ...data.sample import Sample
-from ...discrepancies.base import AbstractPointwise
+from ...discrepancies.base import AbstractPointwise, looks_up
 from ...stein.tangents import by_batches, gram_of_tangents, tangents
 from ._objective import AbstractObjective, Jet, Second, Zeroth
 
@@ -78,7 +77,7 @@ class PointObjective(AbstractObjective):
 
     def part(self, rows, vector, key, chains):
         if self.discrepancy.looks_up:
-            raise errors.looks_up()
+            raise looks_up()
         return dataclasses.replace(self, sample=self.on_rows(rows)), chains
 
 

@@ -12,9 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from ... import errors
 from ..._types import Array, Scalar, Theta, is_symbolic_zero
-from ...data.disk import disk_is_traced
+from ...data.disk import disk_is_traced, disk_steps
 from ...data.sample import Sample, Table
 from ...discrepancies.base import AbstractPointwise
 from ...discrepancies.ksd import DKSD
@@ -85,7 +84,7 @@ class TableObjective(AbstractObjective):
         return self._on(Sample(z, jnp.asarray(len(z)), self.sample.centre)).shares(vector, z)
 
     def part(self, rows, vector, key, chains):
-        raise errors.disk_steps("A search by minibatches")
+        raise disk_steps("A search by minibatches")
 
     def _on(self, block: Sample) -> PointObjective:
         return PointObjective(self.model, block, self.natural, self.discrepancy)
@@ -160,7 +159,7 @@ class TablePairs(AbstractObjective):
         return 2 * self._on(there).rows(self._on(there).batch(vector), G) / self.sample.size
 
     def part(self, rows, vector, key, chains):
-        raise errors.disk_steps("A search by minibatches")
+        raise disk_steps("A search by minibatches")
 
     def as_v(self):
         if not self.discrepancy.unbiased:
