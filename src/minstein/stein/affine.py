@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import Array, LogDensity, Tree
-from ..params import from_real, names, unwrap
+from ..params import from_real, is_floating, names, unwrap
 from .diffusions import AbstractDiffusion
 from .operator import features
 
@@ -26,7 +26,7 @@ def is_affine(diffusion: AbstractDiffusion, model: LogDensity, d: int) -> bool:
 
 def _shape(leaf: Any) -> Any:
     """The shape of an array, on whose values the answer does not depend."""
-    if eqx.is_inexact_array_like(leaf) or hasattr(leaf, "dtype"):
+    if hasattr(leaf, "dtype") or is_floating(leaf):
         return jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf))
     return leaf
 
