@@ -46,9 +46,9 @@ def fit(
         discrepancy: what to minimise, an object such as `ms.SM()` or a name: "ksd", "sm",
             "efficient", "robust"; for discrete models "mpf", "dfd", "pseudo-likelihood",
             "discrete-ksd", "cd". "ksd", as None, means KSD as a V-statistic on standardised data
-            with an IMQ kernel at the median distance, and with a diffusion that vanishes at the
-            edges of the support; for a discrete model None means MPF. A diffusion `of_model` is
-            held at a pilot fit by that default, unless it is `moving`.
+            with an IMQ kernel at the median distance. "ksd" and "sm" by name have a diffusion that
+            vanishes at the edges of the support. For a discrete model None means MPF. A diffusion
+            `of_model` is held at a pilot fit by that default, unless it is `moving`.
         solver: how, an object or a name such as "lbfgs". None means the closed form where the loss
             is quadratic in θ, else `ms.GaussNewton()`, or `ms.LBFGS()` for more than 100 parameters
             or very much data; for contrastive divergence `ms.RiemannianSGD`, or `ms.SGD` for more

@@ -81,6 +81,16 @@ class TestDefault:
         other = ms.fit(GAMMA_FORMULA, x)
         np.testing.assert_allclose(other.theta, fit.theta, rtol=1e-6)
 
+    def test_score_matching_by_name_is_right_there_too(self):
+        """SM() itself gives about 2 here."""
+        fit = ms.fit(GAMMA, RNG.gamma(0.8, size=500), "sm")
+        assert abs(z(fit, "concentration", 0.8)) < 4
+        assert "The support has edges (low = 0)" in str(fit)
+
+    def test_a_robust_fit_at_an_edge_says_that_it_is_biased(self):
+        with pytest.warns(ms.BoundaryWarning):
+            ms.fit(GAMMA, RNG.gamma(0.8, size=500), "robust")
+
     @pytest.mark.slow
     def test_a_support_that_is_given(self):
         """KSD of the plain formula gives about 1.15 here, with a standard error of 0.04."""

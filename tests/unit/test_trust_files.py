@@ -112,6 +112,7 @@ def test_a_file_without_a_digest_that_was_changed_anywhere(text, tmp_path):
     ("theta", [float("nan"), 1.0], "not finite"),
     ("cov", [[-1.0, 0.0], [0.0, 1.0]], "a variance is negative"),
     ("cov", [[1.0, 0.5], [0.0, 1.0]], "not symmetric"),
+    ("cov", [[1.0, 5.0], [5.0, 1.0]], "larger than its variances allow"),
     ("status", 77, "its status is unknown"),
     ("steps", -1, "number of steps is negative"),
     ("theta", [1.0, 1.0], "the model is at other values"),

@@ -84,6 +84,7 @@ def _nothing(p, x):
         (lambda p, x: 1j * p * x[0], "got a number .complex"),
         (_nothing, "got None"),
         (lambda p, x: (p, x[0]), "got tuple"),
+        (lambda p, x: "likely", "got str"),
         (lambda p, x: p * x, "must return a scalar"),
     ],
 )
@@ -208,6 +209,10 @@ class TestIntegersAsKeys:
 
     def test_draws(self):
         np.testing.assert_array_equal(GAUSSIAN.sample(7, 3), GAUSSIAN.sample(self.KEY, 3))
+
+    def test_a_seed_of_more_than_64_bits(self):
+        with pytest.raises(ValueError, match="must fit into 64 bits"):
+            ms.fit(GAUSSIAN, X, ms.SM(), key=2**70)
 
     @pytest.mark.parametrize("key", ["seed", 1.5, True])
     def test_what_is_not_a_key(self, key):

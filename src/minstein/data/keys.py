@@ -13,6 +13,8 @@ def as_key(key: Any) -> Any:
     if key is None or isinstance(key, jax.Array):
         return key
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        if not -(2**63) <= key < 2**63:
+            raise ValueError(f"A seed must fit into 64 bits, got {key}.")
         return jax.random.key(int(key))
     if (
         isinstance(key, np.ndarray) and key.dtype == np.uint32

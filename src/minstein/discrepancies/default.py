@@ -19,6 +19,7 @@ from ..stein.diffusions import Within, bounded, redescending
 from .base import AbstractDiscrepancy
 from .discrete import MPF
 from .ksd import DKSD
+from .score_matching import DSM, SM
 
 Support = tuple[Any, Any]
 """The lower and the upper edge of each coordinate, infinite in directions in which there is none.
@@ -57,10 +58,19 @@ def standardised_ksd(
         L = scatter_factor(x)
         whitened = as_rows(x).in_one_array(ROWS) @ triangular_inverse(L).T
         return DKSD(Whitened(L, profile(widening * median_distance(whitened))), unbiased=False)
-    _, s = median_and_mad(x)
-    return DKSD(
-        standardised_kernel(x, profile, widening), Within(bounded(*support), s), unbiased=False
-    )
+    return DKSD(standardised_kernel(x, profile, widening), inside(x, support), unbiased=False)
+
+
+def inside(x: Data, support: Support) -> Within:
+    """The diffusion that vanishes at the edges, each coordinate in units of its scaled median
+    absolute deviation.
+    """
+    return Within(bounded(*support), median_and_mad(x)[1])
+
+
+def score_matching(x: Data, support: Support | None = None) -> DSM:
+    """Score matching, with a diffusion that vanishes at the edges if the support has any."""
+    return SM() if support is None else DSM(inside(x, support))
 
 
 def standardised_kernel(x: Data, profile: Profile = IMQ, widening: float = 1.0) -> Elliptical:

@@ -8,15 +8,14 @@ from .._types import LogDensity
 from ..data.rows import Data
 from .base import AbstractDiscrepancy
 from .contrastive import CD
-from .default import Support, default_discrepancy, standardised_ksd
+from .default import Support, default_discrepancy, score_matching, standardised_ksd
 from .discrete import DFD, MPF, PseudoLikelihood
 from .discrete_ksd import DiscreteKSD
 from .markov import Gibbs
-from .score_matching import SM
 
 DISCREPANCIES: dict[str, Callable[[LogDensity, Data, Support | None], AbstractDiscrepancy]] = {
     "ksd": lambda model, x, support: standardised_ksd(x, support),
-    "sm": lambda model, x, support: SM(),
+    "sm": lambda model, x, support: score_matching(x, support),
     "mpf": lambda model, x, support: MPF(),
     "dfd": lambda model, x, support: DFD(),
     "pseudo-likelihood": lambda model, x, support: PseudoLikelihood(),

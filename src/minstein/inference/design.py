@@ -143,7 +143,8 @@ def _robust(model: LogDensity, x: Data) -> DKSD:
 def _redescends(model: LogDensity, x: Data) -> Any:
     """Whether the score falls off with the distance from the data along each axis."""
     near, far = run(_far_scores, _FAR, starting_models(model, x)[-1], x)
-    rates = (jnp if is_traced(near) else np).log(far / near) / np.log(_FAR[1] / _FAR[0])
+    with np.errstate(all="ignore"):  # beyond an edge of the support there is no score, nor a rate
+        rates = (jnp if is_traced(near) else np).log(far / near) / np.log(_FAR[1] / _FAR[0])
     return (rates < _FALLS).all()
 
 

@@ -101,12 +101,13 @@ def _covariance(fit: Any) -> str:
         return "a variance is negative"
     known = np.isfinite(fit.cov).all((-2, -1))
     cov, errors = fit.cov[known], np.sqrt(variances[known])
-    room = np.sqrt(np.finfo(fit.cov.dtype).eps) * errors[..., :, None] * errors[..., None, :]
-    return (
-        ""
-        if (np.abs(cov - np.swapaxes(cov, -1, -2)) <= room).all()
-        else "the covariance is not symmetric"
-    )
+    half = np.sqrt(np.finfo(fit.cov.dtype).eps)
+    products = errors[..., :, None] * errors[..., None, :]
+    if not (np.abs(cov - np.swapaxes(cov, -1, -2)) <= half * products).all():
+        return "the covariance is not symmetric"
+    if not (np.abs(cov) <= (1 + half) * products).all():
+        return "a covariance is larger than its variances allow"
+    return ""
 
 
 def _discrepancy(fit: Any) -> str:

@@ -77,14 +77,37 @@ def axes_at(
     return Axes(eta, jacobian, jnp.sqrt(jnp.diagonal(cov)), jnp.diagonal(H) * jnp.diagonal(cov) / 2)
 
 
-def can_look(
-    target: AbstractObjective, solver: AbstractIterative, cov: Float[np.ndarray, "p p"]
-) -> bool:
-    """Whether there are standard errors to be doubted, by a solver that trusts derivatives, at
-    little cost.
+def can_look(target: AbstractObjective, solver: AbstractIterative, p: int) -> bool:
+    """Whether a look along each parameter costs little, after a solver that trusts derivatives."""
+    quick = target.sample.all_at_once and (target.sample.x.shape[0] <= _ROWS or p <= _FEW)
+    return quick and solver.slack is not None
+
+
+def rises_as_told(target: AbstractObjective, axes: Axes, H: Float[Array, "p p"]) -> Array:
+    """Whether the loss rises as its Hessian says if all parameters move together by a standard
+    error, or differs from it as a smooth loss does.
+
+    For fits that JAX traces, rows on disk and many parameters, where a look along each parameter is
+    impossible or costs too much: three evaluations, and four more if those are in doubt.
     """
-    quick = target.sample.all_at_once and (target.sample.x.shape[0] <= _ROWS or len(cov) <= _FEW)
-    return quick and solver.slack is not None and bool(np.isfinite(cov).all())
+    step = jnp.linalg.solve(axes.jacobian, axes.errors)
+    expected, here = axes.errors @ H @ axes.errors / 2, target(axes.eta)
+    rounding = _ROUNDING * jnp.finfo(here.dtype).eps * jnp.abs(here)
+
+    def off(scale: float) -> Array:
+        ends = jnp.stack([axes.eta + scale * step, axes.eta - scale * step])
+        return jnp.abs((jnp.mean(jax.lax.map(target, ends)) - here) / scale**2 - expected)
+
+    first = off(_SCALES[0])
+    smooth = lambda: jnp.all(
+        jnp.stack(
+            [
+                off(scale) <= share * first + rounding / scale**2
+                for scale, share in zip(_SCALES[1:], _SMOOTH[1:], strict=True)
+            ]
+        )
+    )
+    return jax.lax.cond(first <= _FAITHFUL * expected + rounding, lambda: jnp.asarray(True), smooth)
 
 
 def look_again(

@@ -14,7 +14,7 @@ from .._types import Array, Scalar, Theta, is_traced
 from ..data.compiling import compiled
 from ..params import from_real, reach, theta
 from ..stein.tangents import MANY
-from . import AbstractSolver, Candidates, Chains, kinks, status
+from . import AbstractIterative, AbstractSolver, Candidates, Chains, kinks, status
 from ._units import spread
 from .kinks import Axes, axes_at
 from .objective import AbstractObjective
@@ -70,10 +70,19 @@ def searched(
         decisive = (certain - starts.decisive, certain)
         cheap = p <= MANY and solver.keeps and not target.is_laborious(p)
         look = covariance or (cheap and not target.discrepancy.irregular)
+        looking, traced = solver.looking, is_traced((target, found))
+        later = looking is not None and not traced and kinks.can_look(target, looking, p)
         outcome, axes = _judged(
-            target, found, decisive, covariance, solver.slack, solver.polishes, look
+            target,
+            found,
+            decisive,
+            covariance,
+            solver.slack,
+            solver.polishes,
+            look,
+            solver.depends_on_start and not later,
         )
-        return _without_kinks(target, solver, outcome, axes, starts.count)
+        return _without_kinks(target, looking, outcome, axes, starts.count) if later else outcome
 
     outcome = attempt(target)
     v_statistic = target.as_v()
@@ -161,8 +170,11 @@ def _judged(
     slack: float | None,
     polish: bool,
     look: bool,
+    doubt: bool,
 ) -> tuple[Outcome, Axes | None]:
-    """The winner, its shape if one is to look at it, and its covariance."""
+    """The winner, its shape if one is to look at it, and its covariance; NaN if that is in doubt
+    and the loss does not rise as it says.
+    """
     best = _winner(candidates, decisive)
     code = candidates.status[best]
     value, steps, trace = candidates.value[best], candidates.steps[best], candidates.trace[best]
@@ -189,6 +201,9 @@ def _judged(
                 there &= _is_quadratic(natural, vector, second.hessian, cov)
             cov = jnp.where(there, cov, jnp.nan)
             axes = axes_at(target, candidates.eta[best], second.hessian, cov)
+            if doubt and slack is not None:
+                told = kinks.rises_as_told(target, axes, second.hessian)
+                cov = jnp.where(told, cov, jnp.nan)
     thetas = jax.vmap(lambda eta: theta(from_real(target.model, eta)))(candidates.eta)
     ends = Ends(thetas, candidates.value, candidates.status)
     outcome = Outcome(
@@ -199,7 +214,7 @@ def _judged(
 
 def _without_kinks(
     target: AbstractObjective,
-    solver: AbstractSolver,
+    solver: AbstractIterative,
     outcome: Outcome,
     axes: Axes | None,
     rows: int,
@@ -207,13 +222,11 @@ def _without_kinks(
     """The outcome with standard errors from differences if the loss has kinks; stalled if it is
     lower nearby.
     """
-    cov, looking = outcome.cov, solver.looking
-    if axes is None or cov is None or is_traced(outcome) or looking is None:
-        return outcome
-    if not kinks.can_look(target, looking, np.asarray(cov)):
+    cov = outcome.cov
+    if axes is None or cov is None or not np.isfinite(cov).all():
         return outcome
     cov, lower = kinks.look_again(
-        target, looking, outcome.theta, float(outcome.value), cov, axes, rows
+        target, solver, outcome.theta, float(outcome.value), cov, axes, rows
     )
     return outcome._replace(
         cov=cov, status=jnp.asarray(status.STALLED) if lower else outcome.status

@@ -8,6 +8,7 @@ These are functions of single points in plain JAX and in JAX's own precision: ca
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
@@ -34,10 +35,15 @@ def score(model: LogDensity, x: Point) -> Point:
 
 def check_density(model: LogDensity, x: Point) -> None:
     """Raise unless the value of a model at a point is one real floating-point number."""
-    found = jax.eval_shape(model, x)
-    dtype = getattr(found, "dtype", None)
-    if dtype is None:
-        raise _not_real("None" if found is None else type(found).__name__)
+
+    def value(x: Point) -> Any:
+        found = model(x)
+        if not eqx.is_array_like(found):
+            raise _not_real("None" if found is None else type(found).__name__)
+        return found
+
+    found = jax.eval_shape(value, x)
+    dtype = found.dtype
     if found.shape != ():
         raise _not_scalar(found.shape, x.shape[0])
     if not jnp.issubdtype(dtype, jnp.floating):
