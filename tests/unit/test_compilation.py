@@ -1,10 +1,12 @@
 """What is compiled once is not compiled again: same shapes, other numbers, data of similar size."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import minstein as ms
+from minstein.data.compiling import _is_small, compiled
 from minstein.data.sample import TILE, bucket
 
 RNG = np.random.default_rng(5)
@@ -45,6 +47,24 @@ def test_a_held_diffusion_of_another_pilot_is_not_compiled_again():
     first = log_p.count
     ms.DKSD(ms.kernels.IMQ(1.0), m.at(model(2.0)))(model(0.1), x)
     assert log_p.count == first
+
+
+def test_what_is_little_data(tmp_path):
+    """Arrays count by their rows and entries, and rows on disk count although none is in the arguments."""
+    np.save(tmp_path / "x.npy", RNG.standard_normal((5000, 2)))
+    table = ms.OnDisk(tmp_path / "x.npy").sample()
+    assert _is_small(("text", 3.0, np.zeros((500, 2))), 512)
+    assert not _is_small((np.zeros((513, 2)),), 512)
+    assert not _is_small((np.zeros((500, 3000)),), 512)
+    assert not _is_small(({"sample": table},), 4096)
+
+
+def test_a_compiled_function_may_be_part_of_another_program():
+    double = compiled(lambda x: 2 * x)
+    x = np.arange(3.0)
+    for result in (double(x), jax.jit(double)(x), jax.vmap(double)(x), jax.jit(lambda: double(x))()):
+        np.testing.assert_array_equal(result, [0, 2, 4])
+    assert jax.grad(lambda x: double(x).sum())(x).tolist() == [2, 2, 2]
 
 
 def test_buckets():

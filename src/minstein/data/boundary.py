@@ -35,21 +35,29 @@ def precision(x: Data, tree: Tree) -> AbstractContextManager:
     return jax.enable_x64(True)
 
 
-@compiled
-def _compiled(compute: Callable, discrepancy: Tree, model: Tree, sample: AnySample) -> Tree:
+def _call(compute: Callable, discrepancy: Tree, model: Tree, sample: AnySample) -> Tree:
     return compute(discrepancy, model, sample)
 
 
+_compiled = {often: compiled(_call, often=often) for often in (False, True)}
+
+
 def run(
-    compute: Callable, discrepancy: Tree, model: Tree, x: Data, *, by_rows: bool = False
+    compute: Callable,
+    discrepancy: Tree,
+    model: Tree,
+    x: Data,
+    *,
+    by_rows: bool = False,
+    often: bool = False,
 ) -> Tree:
     """Return compute(discrepancy, model, sample), compiled, in the precision of x; NumPy in, NumPy
     out.
 
     `x` has been `read` before. With `by_rows` the result has a row for each row of the sample, and
-    stays where those are.
+    stays where those are. `often` is as in `compiled`.
     """
-    drive = lambda *arguments: _compiled(compute, *arguments)
+    drive = lambda *arguments: _compiled[often](compute, *arguments)
     return at_boundary(drive, discrepancy, model, x, by_rows=by_rows)
 
 

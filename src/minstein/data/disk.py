@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Float
 
 from .. import errors
-from ..data.kinds import empty_sample
 from .files import AbstractFile, file_stamp, open_file
 from .in_memory import InMemory
+from .kinds import empty_sample
 from .padding import bucket
-from .rows import QUICK, AbstractRows
+from .rows import QUICK, AbstractRows, needs_memory
 from .sample import Table
 from .spaces import REALS, AbstractSpace
 
@@ -347,20 +347,3 @@ def _disk_backend(backend: str) -> ValueError:
 
 def _in_rows(problem: Exception, start: int, stop: int) -> ValueError:
     return ValueError(f"In rows {start} to {stop - 1}, numbered from 0 at row {start}: {problem}")
-
-
-@errors.explained("large-data.md")
-def needs_memory(name: str) -> TypeError:
-    return TypeError(
-        f"{name} is not computed on rows on disk. ms.fit, the loss, its derivatives and its sandwich are, for SM, DSM, "
-        "for KSD and DKSD with a kernel of ms.kernels, and for the means over observations of discrete models. Take "
-        "some rows into memory instead: x.some(100_000)."
-    )
-
-
-@errors.explained("large-data.md")
-def disk_steps(name: str) -> TypeError:
-    return TypeError(
-        f"{name} visits observations in random order, which is slow on disk. Leave solver out, or use "
-        "ms.GaussNewton() or ms.LBFGS(); or fit a sample: x.some(1_000_000)."
-    )

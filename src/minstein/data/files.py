@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import errors
-from ..data.kinds import wrong_shape
+from .kinds import wrong_shape
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import is_traced, namespace
-from ..data.kinds import empty_sample, wrong_shape
-from .kinds import check_kind, not_finite, standard_precision, wants_cast
+from .kinds import check_kind, empty_sample, not_finite, standard_precision, wants_cast, wrong_shape
 from .rows import AbstractRows
 from .sample import SORTED, Sample, bucket
 from .spaces import check_values

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from .. import errors
 from .._types import Array, Tree
 from .sample import AnySample
 from .spaces import AbstractSpace
@@ -184,3 +185,20 @@ class AbstractRows(abc.ABC):
 
 Data = Float[Array | AbstractRows, "n d"]
 """Observations as rows: an array, or rows wherever they are."""
+
+
+@errors.explained("large-data.md")
+def needs_memory(name: str) -> TypeError:
+    return TypeError(
+        f"{name} is not computed on rows on disk. ms.fit, the loss, its derivatives and its sandwich are, for SM, DSM, "
+        "for KSD and DKSD with a kernel of ms.kernels, and for the means over observations of discrete models. Take "
+        "some rows into memory instead: x.some(100_000)."
+    )
+
+
+@errors.explained("large-data.md")
+def disk_steps(name: str) -> TypeError:
+    return TypeError(
+        f"{name} visits observations in random order, which is slow on disk. Leave solver out, or use "
+        "ms.GaussNewton() or ms.LBFGS(); or fit a sample: x.some(1_000_000)."
+    )

@@ -149,6 +149,11 @@ class Table(eqx.Module):
     deviation: Scalar
 
     @property
+    def rows_on_disk(self) -> int:
+        """How many observations there are."""
+        return len(self.disk)
+
+    @property
     def x(self) -> jax.ShapeDtypeStruct:
         """The shape and the type of the rows, which are not here."""
         return jax.ShapeDtypeStruct(self.disk.shape, self.centre.dtype)

@@ -15,11 +15,17 @@ from jax.sharding import PartitionSpec as Spec
 
 from .. import errors
 from .._types import Tree
-from ..data.kinds import empty_sample
 from . import reductions
 from .blocks import AXIS as AXIS
 from .blocks import Blocks as Blocks
-from .kinds import check_kind, not_finite, not_in_space, standard_precision, wants_cast
+from .kinds import (
+    check_kind,
+    empty_sample,
+    not_finite,
+    not_in_space,
+    standard_precision,
+    wants_cast,
+)
 from .rows import AbstractRows
 from .sample import Sample
 

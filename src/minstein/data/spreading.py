@@ -12,8 +12,8 @@ from jax.sharding import PartitionSpec as Spec
 
 from .. import errors
 from .._types import Array, is_traced
-from ..data.kinds import empty_sample, wrong_shape
 from .blocks import AXIS
+from .kinds import empty_sample, wrong_shape
 from .padding import bucket
 from .sharded import Sharded, local_parts
 

@@ -58,7 +58,7 @@ class AbstractDiscrepancy(eqx.Module):
         """
         x = read_or_leave(x, space_of(model))
         ready = self.with_key(key).ready(model, x)
-        loss = run(_loss, ready, model, x)
+        loss = run(_loss, ready, model, x, often=True)
         if not is_traced(loss) and not np.isfinite(loss):
             self.explain(model, x, float(loss))
         return loss

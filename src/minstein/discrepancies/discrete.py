@@ -14,11 +14,10 @@ from .._types import Array, LogDensity, is_traced
 from ..data.rows import Data
 from ..data.sample import Sample, bucket
 from ..data.spaces import AbstractDiscrete, Finite, needs_discrete, space_of
-from ..discrepancies.base import looks_up
 from ..models.enumeration import as_alphabet
 from ..params import as_function
 from ..stein.diagnose import density_problem
-from .base import AbstractPointwise, check_together
+from .base import AbstractPointwise, check_together, looks_up
 from .methods import Method
 from .neighbours import check_neighbours, count_observed, log_ratios, log_ratios_of
 

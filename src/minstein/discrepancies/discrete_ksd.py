@@ -5,7 +5,6 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from ..discrepancies.base import too_few
 from ..kernels import AbstractKernel, Hamming, as_kernel
 from ..pairs.backends import fits
 from ..pairs.forms import Features
@@ -13,7 +12,7 @@ from ..pairs.operator import fields, pair_sum, products
 from ..pairs.shifts import Shifts, stein_pairs, stored_shifts
 from ..params import theta, unwrap, with_theta
 from ..stein.tangents import tangents
-from .base import AbstractPairwise, check_together
+from .base import AbstractPairwise, check_together, too_few
 from .discrete import MPF, explain_ratios, finite_space
 from .neighbours import log_ratios
 

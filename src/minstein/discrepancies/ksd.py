@@ -13,7 +13,6 @@ from .. import errors
 from .._types import Array, LogDensity, Point, Scalar, is_traced
 from ..data.memory import available, for_pairs
 from ..data.sample import AnySample, Sample, bucket
-from ..discrepancies.base import too_few
 from ..kernels import AbstractKernel, as_kernel
 from ..pairs import matrix
 from ..pairs.backends import AbstractBackend, Around, Parts, Summand, as_backend, radial
@@ -29,7 +28,7 @@ from ..stein.affine import is_affine
 from ..stein.diagnose import explain
 from ..stein.diffusions import AbstractDiffusion, Pointwise, as_diffusion
 from ..stein.operator import check_kernel, features, field_at, score
-from .base import AbstractPairwise, check_together
+from .base import AbstractPairwise, check_together, too_few
 from .continuous import check_continuous, check_inside
 
 

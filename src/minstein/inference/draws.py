@@ -134,7 +134,7 @@ def draws_of(model: LogDensity, x: Data, box: Box) -> Draws:
         )
     rows = np.asarray(some_rows(x), np.float64)
     starts = np.clip(np.resize(box.unit(rows), (COUNT, rows.shape[1])), -_CLIP, _CLIP)
-    ends = run(_chains, (box, starts), model, rows)
+    ends = run(_chains, (box, starts), model, rows, often=True)
     return Draws.with_equal_weights(
         np.asarray(box.back(ends)),
         f"the ends of {COUNT} Langevin chains at the fitted model, {_ROUNDS * _STEPS} steps each from the observations",

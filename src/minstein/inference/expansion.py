@@ -131,7 +131,7 @@ def stein_matrix(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) ->
     """
     x = read(x, space_of(model))
     discrepancy = discrepancy.ready(model, x)
-    return run(_stein_matrix, discrepancy, model, x)[: x.shape[0], : x.shape[0]]
+    return run(_stein_matrix, discrepancy, model, x, often=True)[: x.shape[0], : x.shape[0]]
 
 
 def _evaluate(
@@ -142,7 +142,7 @@ def _evaluate(
     discrepancy = discrepancy.ready(model, x)
     if not names(model):
         raise no_parameters()
-    result = run(compute, discrepancy, model, x)
+    result = run(compute, discrepancy, model, x, often=True)
     if not is_traced(result):
         if not np.isfinite(result[0]):
             discrepancy.explain(model, x, float(result[0]))

@@ -284,7 +284,8 @@ def _losses(
     x = read_or_leave(x, space_of(fit.model))
     vectors = np.tile(np.asarray(fit.theta), (len(values), 1))
     vectors[:, [fit.names.index(name) for name in chosen]] = values
-    return np.asarray(run(_losses_at, (fit.discrepancy.ready(fit.model, x), vectors), fit.model, x))
+    ready = fit.discrepancy.ready(fit.model, x)
+    return np.asarray(run(_losses_at, (ready, vectors), fit.model, x, often=True))
 
 
 def _losses_at(tree: tuple, model: LogDensity, sample: AnySample) -> Float[Array, " k"]:

@@ -14,9 +14,8 @@ from .. import errors
 from .._text import as_call
 from .._types import Array, Scalar, Theta, Tree, is_traced
 from ..data.compiling import compiled
-from ..data.disk import disk_steps
 from ..data.keys import no_key
-from ..data.rows import AbstractRows
+from ..data.rows import AbstractRows, disk_steps
 from ..discrepancies.base import AbstractDiscrepancy
 from . import status
 from .objective import AbstractObjective
@@ -265,7 +264,7 @@ def _only(rows: Int[np.ndarray, " k"], count: int) -> Int[np.ndarray, " m"]:
     return codes
 
 
-@compiled
+@compiled(often=True)
 def _advance(
     solver: AbstractIterative, objective: AbstractObjective, states: State, most: Int[Array, ""]
 ) -> State:

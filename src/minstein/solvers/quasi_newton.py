@@ -91,7 +91,7 @@ class QuasiNewton(AbstractSolver):
         return None
 
 
-@compiled
+@compiled(often=True)
 def _value_and_grad(objective: AbstractObjective, eta: Theta) -> tuple[Scalar, Theta]:
     return jax.value_and_grad(objective)(eta)
 

@@ -82,7 +82,9 @@ def searched(
             look,
             solver.depends_on_start and not later,
         )
-        return _without_kinks(target, looking, outcome, axes, starts.count) if later else outcome
+        if looking is None or not later:
+            return outcome
+        return _without_kinks(target, looking, outcome, axes, starts.count)
 
     outcome = attempt(target)
     v_statistic = target.as_v()

@@ -8,7 +8,7 @@ scale.
 import jax.numpy as jnp
 
 from ..._types import LogDensity, Scalar
-from ...data.disk import needs_memory
+from ...data.rows import needs_memory
 from ...data.sample import AnySample, Table
 from ...discrepancies.base import AbstractDiscrepancy, AbstractPairwise, AbstractPointwise
 from ...discrepancies.contrastive import CD

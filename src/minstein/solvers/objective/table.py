@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from ..._types import Array, Scalar, Theta, is_symbolic_zero
-from ...data.disk import disk_is_traced, disk_steps
+from ...data.disk import disk_is_traced
+from ...data.rows import disk_steps
 from ...data.sample import Sample, Table
 from ...discrepancies.base import AbstractPointwise
 from ...discrepancies.ksd import DKSD
