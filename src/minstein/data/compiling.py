@@ -28,6 +28,7 @@ def compiled(fn: Callable | None = None, *, often: bool = False) -> Callable:
     """Return the function compiled by JAX when it is first called with arguments of these shapes.
 
     Arrays in its arguments may change without compiling again, all else is part of the program.
+    Options by name hold no arrays.
 
     Args:
         fn: the function; a decorator is returned if None.
@@ -43,9 +44,9 @@ def compiled(fn: Callable | None = None, *, often: bool = False) -> Callable:
         return eqx.filter_jit(fn, **options)
 
     @wraps(fn)
-    def call(*args: Any) -> Any:
+    def call(*args: Any, **options: Any) -> Any:
         quick = _is_small(args, rows) and not _is_under_way(args)
-        return (quickly() if quick else thoroughly)(*args)
+        return (quickly() if quick else thoroughly)(*args, **options)
 
     return call
 

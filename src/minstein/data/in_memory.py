@@ -103,7 +103,7 @@ class InMemory(eqx.Module, AbstractRows):
 
     def sample(self):
         n, d = self.shape
-        xp = np if isinstance(self.array, np.ndarray) else jnp
+        xp = namespace(self.array)
         filled = xp.concatenate([self.array, xp.broadcast_to(self.array[:1], (bucket(n) - n, d))])
         is_long = d == 1 and len(filled) >= SORTED
         order = jnp.asarray(xp.argsort(filled[:, 0])) if is_long else None
@@ -111,7 +111,7 @@ class InMemory(eqx.Module, AbstractRows):
         return Sample(jnp.asarray(filled), jnp.asarray(n), centre, None, order)
 
     def bring(self, result, by_rows):
-        return jax.tree.map(np.asarray, result) if isinstance(self.array, np.ndarray) else result
+        return jax.tree.map(np.asarray, result) if namespace(self.array) is np else result
 
     def rows_like(self, rows):
         return rows[: len(self)]

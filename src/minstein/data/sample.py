@@ -142,6 +142,8 @@ class Table(eqx.Module):
     """
 
     all_at_once: ClassVar[bool] = False
+    blocks: ClassVar[None] = None
+    """A table is read by one device, not spread over several."""
 
     disk: Any = eqx.field(static=True)
     centre: Float[Array, " d"]

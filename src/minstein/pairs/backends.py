@@ -22,9 +22,9 @@ from ..data.padding import bucket
 from ..data.sample import Sample
 from ..kernels import AbstractRadial, Span, Term
 from ..kernels._kernel import Free
-from ..pairs.lines import no_lines
 from . import fourier, lines
 from .forms import AbstractFactored, AbstractWay, Columns, Full, Multiple
+from .lines import no_lines
 from .operator import AbstractOperator
 from .parts import Within
 from .reduce import mixing
@@ -227,6 +227,11 @@ def as_backend(wish: Any) -> AbstractBackend | None:
 def radial(terms: tuple[Summand, ...]) -> tuple[Term, ...]:
     """Those that have a reduced sum over pairs; the others are of finite rank, or a user's own."""
     return tuple(term for term in terms if isinstance(term, Term))
+
+
+def spans(terms: tuple[Summand, ...]) -> tuple[Span, ...]:
+    """Those of finite rank, which need no sum over pairs."""
+    return tuple(term for term in terms if isinstance(term, Span))
 
 
 def _linear_time(name: str) -> str:

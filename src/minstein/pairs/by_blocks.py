@@ -11,7 +11,7 @@ from .._types import Array
 from ..data.sample import Sample, Table
 from ..kernels import Span, Term
 from . import between
-from .backends import Summand, Tiles
+from .backends import Summand, Tiles, radial, spans
 from .forms import Features
 from .of_kernel import OfKernel
 from .operator import Fields, Products, products
@@ -75,11 +75,11 @@ class ByBlocks(NamedTuple):
 
     @property
     def _spans(self) -> tuple[Span, ...]:
-        return tuple(term for term in self.terms if isinstance(term, Span))
+        return spans(self.terms)
 
     @property
     def _radial(self) -> tuple[Term, ...]:
-        return tuple(term for term in self.terms if isinstance(term, Term))
+        return radial(self.terms)
 
     def _near(self, at: Sample, phis: Features, until: Array | None = None) -> Features:
         """The fields of radial terms at some points, where the features are φ, from all blocks, or
@@ -98,12 +98,10 @@ class ByBlocks(NamedTuple):
 
     def _sums(self) -> tuple[Float[Array, "q r"], ...]:
         """What terms of finite rank need to know of all rows."""
-        spans = self._spans
-        return (
-            self.table.sum(lambda block: between.sent(spans, block, self.batch(block)))
-            if spans
-            else ()
-        )
+        flat = self._spans
+        if not flat:
+            return ()
+        return self.table.sum(lambda block: between.sent(flat, block, self.batch(block)))
 
 
 def _added(*fields: Features) -> Features:

@@ -23,7 +23,7 @@ import numpy as np
 from jax.scipy.special import erfc
 from jaxtyping import Float
 
-from .._types import Array, is_traced
+from .._types import Array, is_traced, namespace
 from ..kernels import IMQ, AbstractRadial, Gaussian, RationalQuadratic, Term
 from ..kernels.algebra import RadialMultiple, RadialSum
 from .forms import Features
@@ -131,7 +131,7 @@ def _period(kernel: Any, width: Any) -> Any:
     match kernel:
         case RadialSum():
             return reduce(
-                np.maximum if isinstance(width, np.ndarray) else jnp.maximum,
+                namespace(width).maximum,
                 _periods(kernel, width),
             )
         case RadialMultiple():

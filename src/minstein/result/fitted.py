@@ -16,10 +16,9 @@ from ..data.in_memory import as_rows
 from ..data.rows import Data
 from ..discrepancies.base import AbstractDiscrepancy
 from ..params import theta
-from ..result.storage import not_a_fit
 from ..solvers import status
 from .intervals import Wald, interval, wald, width
-from .storage import Missing, read, write
+from .storage import Missing, not_a_fit, read, write
 from .summary import Summary
 from .validity import flaw
 

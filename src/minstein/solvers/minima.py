@@ -17,7 +17,7 @@ from ..params import names as names_of
 from . import status
 from .objective import objective
 from .problem import Problem
-from .search import Ends, Outcome
+from .winner import Ends, Outcome
 
 _ELSEWHERE = 4.0
 """Standard errors from which two places are apart: estimates that are both consistent seldom are.

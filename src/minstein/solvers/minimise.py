@@ -16,8 +16,9 @@ from ..params import to_real, with_theta
 from . import AbstractSolver, minima, status
 from .objective import AbstractObjective, objective
 from .problem import Problem
-from .search import Outcome, searched
+from .search import search
 from .starts import certain_starts, starts_around
+from .winner import Outcome
 
 
 class Minimum(NamedTuple):
@@ -50,7 +51,7 @@ def _search(problem: Problem, solver: AbstractSolver, etas: Float[Array, "k p"])
     def drive(tree: tuple, model: LogDensity, sample: AnySample) -> Outcome:
         discrepancy, solver, starts = tree
         target = _objective(discrepancy, model, sample, solver.keeps)
-        return searched(target, solver, starts, problem.key, problem.covariance, problem.progress)
+        return search(target, solver, starts, problem.key, problem.covariance, problem.progress)
 
     tree = (problem.ready, solver, starts_around(problem, etas))
     return at_boundary(drive, tree, problem.model, problem.x)

@@ -1,56 +1,25 @@
-"""From an objective and starts to an estimate: search, choose, look at the Hessian, compute the
-covariance.
-"""
+"""From an objective and starts to an estimate: search, judge, and look again if in doubt."""
 
-import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
-from .._types import Array, Scalar, Theta, is_traced
+from .._types import Array, Theta, is_traced
 from ..data.compiling import compiled
-from ..params import from_real, reach, theta
+from ..params import reach
 from ..stein.tangents import MANY
-from . import AbstractIterative, AbstractSolver, Candidates, Chains, kinks, status
+from . import AbstractIterative, AbstractSolver, Candidates, kinks, status
 from ._units import spread
-from .kinks import Axes, axes_at
+from .kinks import Axes
 from .objective import AbstractObjective
-from .sandwich import parameters_used, sandwich
 from .starts import Starts
+from .winner import Outcome, judge_winner
 
 
-class Ends(NamedTuple):
-    """Where the search from each start ended, on the natural scale."""
-
-    theta: Float[Array, "k p"]
-    value: Float[Array, " k"]
-    status: Int[Array, " k"]
-
-
-class Outcome(NamedTuple):
-    """The end of a search, judged.
-
-    `as_v` says that the V-statistic had to stand in for the U-statistic; `used` is how many parameters the equation of
-    each estimate involves, known with the covariance.
-    """
-
-    theta: Float[Array, " p"]
-    value: Scalar
-    status: Int[Array, ""]
-    steps: Int[Array, ""]
-    condition: Scalar
-    cov: Float[Array, "p p"] | None
-    trace: Float[Array, " t"]
-    as_v: Bool[Array, ""]
-    chains: Chains | None
-    ends: Ends
-    used: Float[Array, " p"] | None = None
-
-
-def searched(
+def search(
     target: AbstractObjective,
     solver: AbstractSolver,
     starts: Starts,
@@ -63,29 +32,8 @@ def searched(
         key, fresh = jax.random.split(key)
         more = _random_starts(target, jnp.asarray(starts.certain[-1]), fresh, solver.extra_starts)
         starts = starts._replace(certain=jnp.concatenate([more, starts.certain]))
-    p = starts.certain.shape[1]
 
-    def attempt(target: AbstractObjective) -> Outcome:
-        found, certain = _find(target, solver, starts, key, progress), len(starts.certain)
-        decisive = (certain - starts.decisive, certain)
-        cheap = p <= MANY and solver.keeps and not target.is_laborious(p)
-        look = covariance or (cheap and not target.discrepancy.irregular)
-        looking, traced = solver.looking, is_traced((target, found))
-        later = looking is not None and not traced and kinks.can_look(target, looking, p)
-        outcome, axes = _judged(
-            target,
-            found,
-            decisive,
-            covariance,
-            solver.slack,
-            solver.polishes,
-            look,
-            solver.depends_on_start and not later,
-        )
-        if looking is None or not later:
-            return outcome
-        return _without_kinks(target, looking, outcome, axes, starts.count)
-
+    attempt = lambda target: _attempt(target, solver, starts, key, covariance, progress)
     outcome = attempt(target)
     v_statistic = target.as_v()
     if v_statistic is None:
@@ -98,6 +46,37 @@ def searched(
     if is_traced(outcome):
         return jax.lax.cond(failed, lambda: choose(as_v()), lambda: outcome)
     return choose(as_v()) if bool(failed) else outcome
+
+
+def _attempt(
+    target: AbstractObjective,
+    solver: AbstractSolver,
+    starts: Starts,
+    key: Any,
+    covariance: bool,
+    progress: bool | None,
+) -> Outcome:
+    """Search, judge, and doubt the standard errors: along each parameter if that costs little."""
+    certain, p = starts.certain.shape
+    found = _find(target, solver, starts, key, progress)
+    cheap = p <= MANY and solver.keeps and not target.is_laborious(p)
+    look = covariance or (cheap and not target.discrepancy.irregular)
+    looking = None if is_traced((target, found)) else solver.looking
+    if looking is not None and not kinks.can_look(target, looking, p):
+        looking = None
+    outcome, axes = judge_winner(
+        target,
+        found,
+        decisive=(certain - starts.decisive, certain),
+        covariance=covariance,
+        slack=solver.slack,
+        polish=solver.polishes,
+        look=look,
+        doubt=looking is None and solver.depends_on_start,
+    )
+    if looking is None:
+        return outcome
+    return _without_kinks(target, looking, outcome, axes, starts.count)
 
 
 @compiled
@@ -163,57 +142,6 @@ def _lowest(
     return [*apart, *close][:count]
 
 
-@compiled
-def _judged(
-    target: AbstractObjective,
-    candidates: Candidates,
-    decisive: tuple[int, int],
-    covariance: bool,
-    slack: float | None,
-    polish: bool,
-    look: bool,
-    doubt: bool,
-) -> tuple[Outcome, Axes | None]:
-    """The winner, its shape if one is to look at it, and its covariance; NaN if that is in doubt
-    and the loss does not rise as it says.
-    """
-    best = _winner(candidates, decisive)
-    code = candidates.status[best]
-    value, steps, trace = candidates.value[best], candidates.steps[best], candidates.trace[best]
-    vector = theta(from_real(target.model, candidates.eta[best]))
-    condition, cov, used, axes = candidates.condition[best], None, None, None
-    chains = jax.tree.map(lambda part: part[best], candidates.chains)
-    if look:
-        natural = dataclasses.replace(target, natural=True)
-        second = natural.second(vector)
-        shape, condition = _shape(second.hessian)
-        if slack is not None:
-            code = jnp.where(code == status.CONVERGED, shape, code)
-        if covariance:
-            cov, newton = sandwich(second, target.sample.size)
-            used = parameters_used(second.hessian)
-            if polish:
-                vector, value, newton = _polished(
-                    natural, vector, value, second.hessian, newton, cov
-                )
-            if slack is not None:
-                code = _arrived(code, shape, newton, cov, slack)
-            there = (code == status.CONVERGED) & (shape == status.CONVERGED)
-            if slack is None:
-                there &= _is_quadratic(natural, vector, second.hessian, cov)
-            cov = jnp.where(there, cov, jnp.nan)
-            axes = axes_at(target, candidates.eta[best], second.hessian, cov)
-            if doubt and slack is not None:
-                told = kinks.rises_as_told(target, axes, second.hessian)
-                cov = jnp.where(told, cov, jnp.nan)
-    thetas = jax.vmap(lambda eta: theta(from_real(target.model, eta)))(candidates.eta)
-    ends = Ends(thetas, candidates.value, candidates.status)
-    outcome = Outcome(
-        vector, value, code, steps, condition, cov, trace, jnp.asarray(False), chains, ends, used
-    )
-    return outcome, axes
-
-
 def _without_kinks(
     target: AbstractObjective,
     solver: AbstractIterative,
@@ -233,95 +161,3 @@ def _without_kinks(
     return outcome._replace(
         cov=cov, status=jnp.asarray(status.STALLED) if lower else outcome.status
     )
-
-
-def _winner(candidates: Candidates, decisive: tuple[int, int]) -> Int[Array, ""]:
-    """The candidate of lowest loss, converged or not; of those that tie except for rounding, the
-    first converged one.
-
-    A decisive start that went lower without an end thus gives the status: the minimum that another
-    found is not the lowest. Others count only if they converged: far from all data many losses are
-    flat and low.
-    """
-    reached = jnp.min(jnp.where(jnp.isfinite(candidates.trace), candidates.trace, jnp.inf), axis=1)
-    value = jnp.where(jnp.isfinite(candidates.value), candidates.value, reached)
-    done = jnp.isin(candidates.status, jnp.asarray([status.CONVERGED, status.FINISHED]))
-    rows = jnp.arange(value.size)
-    value = jnp.where(done | ((rows >= decisive[0]) & (rows < decisive[1])), value, jnp.inf)
-    lowest = jnp.min(value)
-    ties = value <= lowest + _SAME * jnp.abs(lowest)
-    return jnp.where(jnp.any(ties & done), jnp.argmax(ties & done), jnp.argmax(ties))
-
-
-_SAME = 1e-10
-"""Losses that differ by less, relatively, are of one minimum."""
-
-
-def _shape(H: Float[Array, "p p"]) -> tuple[Int[Array, ""], Scalar]:
-    """Whether a Hessian is that of a minimum, as a status, and its condition number with its
-    diagonal scaled to one.
-    """
-    unit = jnp.sqrt(jnp.abs(jnp.diagonal(H)))
-    unit = jnp.where(unit > 0, unit, 1)
-    w = jnp.linalg.eigvalsh(H / unit[:, None] / unit)
-    flat = 10 * w.size * jnp.finfo(w.dtype).eps
-    code = jnp.where(
-        w[0] < -flat, status.SADDLE, jnp.where(w[0] > flat, status.CONVERGED, status.SINGULAR)
-    )
-    return code, jnp.where(w[0] > 0, w[-1] / w[0], jnp.inf)
-
-
-def _polished(
-    target: AbstractObjective,
-    vector: Theta,
-    value: Scalar,
-    H: Float[Array, "p p"],
-    newton: Theta,
-    cov: Array,
-) -> tuple[Theta, Scalar, Theta]:
-    """The vector after Newton steps with a known Hessian, its loss, and the step that is left.
-
-    A step is taken if it is short and the next is shorter.
-    """
-    size = lambda step: jnp.max(jnp.abs(step) / jnp.sqrt(jnp.diagonal(cov)))
-
-    def body(step: Array, now: tuple) -> tuple:
-        vector, _, newton = now
-        there, gradient = jax.value_and_grad(target)(vector + newton)
-        left = -jnp.linalg.solve(H, gradient)
-        better = (size(newton) <= _IN_REACH) & (size(left) < size(newton))
-        return jax.tree.map(
-            lambda new, old: jnp.where(better, new, old), (vector + newton, there, left), now
-        )
-
-    return jax.lax.fori_loop(0, _POLISH, body, (vector, value, newton))
-
-
-_IN_REACH, _POLISH = 1.0, 3
-"""Standard errors up to which a Newton step is taken, as a descent that ends farther away has not
-done its work; and how many, each of which leaves a tenth or less of the way.
-"""
-
-
-def _is_quadratic(
-    target: AbstractObjective, vector: Theta, H: Float[Array, "p p"], cov: Float[Array, "p p"]
-) -> Array:
-    """Whether the loss rises a standard error away as its Hessian says; where it has jumps or kinks
-    it does not.
-    """
-    steps = jnp.diag(jnp.sqrt(jnp.diagonal(cov)))
-    values = jax.lax.map(target, jnp.concatenate([vector + steps, vector - steps]))
-    rise = jnp.mean(values.reshape(2, -1), axis=0) - target(vector)
-    expected = jnp.diagonal(H) * jnp.diagonal(cov) / 2
-    return jnp.all(jnp.abs(rise - expected) <= expected / 2)
-
-
-def _arrived(
-    code: Array, shape: Array, newton: Theta, cov: Float[Array, "p p"], slack: float
-) -> Int[Array, ""]:
-    """The status, now that it is known how far the minimum is in standard errors."""
-    near = (shape == status.CONVERGED) & jnp.all(
-        jnp.abs(newton) <= slack * jnp.sqrt(jnp.diagonal(cov))
-    )
-    code = jnp.where((code == status.CONVERGED) & ~near, status.LIMIT, code)
-    return jnp.where((code == status.FINISHED) & near, status.CONVERGED, code)

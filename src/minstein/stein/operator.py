@@ -16,9 +16,9 @@ from jaxtyping import Float
 from .. import errors
 from .._types import Array, Field, LogDensity, MatrixField, MatrixKernel, Point, Scalar
 from ..params import unwrap
-from ..stein.matrix_fields import bad_field
 from . import matrix_fields as _fields
 from .diffusions import as_diffusion
+from .matrix_fields import bad_field
 
 __all__ = ["features", "score", "stein", "stein_kernel"]
 

@@ -12,9 +12,8 @@ from ..._types import Array, Scalar, Theta
 from ...data.memory import tangents_at_once
 from ...data.sample import Sample, bucket
 from ...discrepancies.base import AbstractPairwise
-from ...kernels import Span
 from ...pairs import between
-from ...pairs.backends import Summand, radial
+from ...pairs.backends import Summand, radial, spans
 from ...pairs.forms import Features
 from ...pairs.operator import AbstractOperator, Fields, Products, fields, inner, pair_sum, products
 from ...pairs.stored import Stored, stored_products, stored_sum
@@ -122,7 +121,7 @@ class PairObjective(AbstractObjective):
             dataclasses.replace(self, sample=there, stored=None).batch(vector),
             self.batch(vector),
         )
-        spans = tuple(term for term in terms if isinstance(term, Span))
+        flat = spans(terms)
         G = between.fields(
             radial(terms),
             there,
@@ -132,7 +131,7 @@ class PairObjective(AbstractObjective):
             still=self.discrepancy.still,
         )
         more = between.received(
-            spans, between.sent(spans, self.sample, phis), there, here, among=False
+            flat, between.sent(flat, self.sample, phis), there, here, among=False
         )
         return 2 * self.rows(here, jax.tree.map(jnp.add, G, more))[:, :k] / self.sample.size
 

@@ -1,0 +1,219 @@
+"""The winner among the ends of a search, judged: its status, the loss around it, its covariance."""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
+
+from .._types import Array, Scalar, Theta
+from ..data.compiling import compiled
+from ..params import from_real, theta
+from . import Candidates, Chains, kinks, status
+from .kinks import Axes, axes_at
+from .objective import AbstractObjective
+from .sandwich import parameters_used, sandwich
+
+
+class Ends(NamedTuple):
+    """Where the search from each start ended, on the natural scale."""
+
+    theta: Float[Array, "k p"]
+    value: Float[Array, " k"]
+    status: Int[Array, " k"]
+
+
+class Outcome(NamedTuple):
+    """The end of a search, judged.
+
+    `as_v` says that the V-statistic had to stand in for the U-statistic; `used` is how many parameters the equation of
+    each estimate involves, known with the covariance.
+    """
+
+    theta: Float[Array, " p"]
+    value: Scalar
+    status: Int[Array, ""]
+    steps: Int[Array, ""]
+    condition: Scalar
+    cov: Float[Array, "p p"] | None
+    trace: Float[Array, " t"]
+    as_v: Bool[Array, ""]
+    chains: Chains | None
+    ends: Ends
+    used: Float[Array, " p"] | None = None
+
+
+@compiled
+def judge_winner(
+    target: AbstractObjective,
+    candidates: Candidates,
+    decisive: tuple[int, int],
+    covariance: bool,
+    slack: float | None,
+    polish: bool,
+    look: bool,
+    doubt: bool,
+) -> tuple[Outcome, Axes | None]:
+    """The winner, its shape if one is to look at it, and its covariance; NaN if that is in doubt
+    and the loss does not rise as it says.
+    """
+    best = _winner(candidates, decisive)
+    code, eta = candidates.status[best], candidates.eta[best]
+    value, vector = candidates.value[best], theta(from_real(target.model, eta))
+    seen = Seen(vector, value, code, candidates.condition[best])
+    if look:
+        seen = _look(target, eta, seen, covariance, slack, polish, doubt)
+    thetas = jax.vmap(lambda eta: theta(from_real(target.model, eta)))(candidates.eta)
+    outcome = Outcome(
+        theta=seen.theta,
+        value=seen.value,
+        status=seen.status,
+        steps=candidates.steps[best],
+        condition=seen.condition,
+        cov=seen.cov,
+        trace=candidates.trace[best],
+        as_v=jnp.asarray(False),
+        chains=jax.tree.map(lambda part: part[best], candidates.chains),
+        ends=Ends(thetas, candidates.value, candidates.status),
+        used=seen.used,
+    )
+    return outcome, seen.axes
+
+
+class Seen(NamedTuple):
+    """The winner, with what a look at the loss around it adds."""
+
+    theta: Float[Array, " p"]
+    value: Scalar
+    status: Int[Array, ""]
+    condition: Scalar
+    cov: Float[Array, "p p"] | None = None
+    used: Float[Array, " p"] | None = None
+    axes: Axes | None = None
+
+
+def _look(
+    target: AbstractObjective,
+    eta: Theta,
+    seen: Seen,
+    covariance: bool,
+    slack: float | None,
+    polish: bool,
+    doubt: bool,
+) -> Seen:
+    """The winner with its shape and, if it is wanted, its covariance."""
+    natural = dataclasses.replace(target, natural=True)
+    second = natural.second(seen.theta)
+    shape, condition = _shape(second.hessian)
+    code = seen.status
+    if slack is not None:
+        code = jnp.where(code == status.CONVERGED, shape, code)
+    if not covariance:
+        return seen._replace(status=code, condition=condition)
+    vector, value = seen.theta, seen.value
+    cov, newton = sandwich(second, target.sample.size)
+    if polish:
+        vector, value, newton = _polished(natural, vector, value, second.hessian, newton, cov)
+    if slack is not None:
+        code = _arrived(code, shape, newton, cov, slack)
+    there = (code == status.CONVERGED) & (shape == status.CONVERGED)
+    if slack is None:
+        there &= _is_quadratic(natural, vector, second.hessian, cov)
+    cov = jnp.where(there, cov, jnp.nan)
+    axes = axes_at(target, eta, second.hessian, cov)
+    if doubt and slack is not None:
+        cov = jnp.where(kinks.rises_as_told(target, axes, second.hessian), cov, jnp.nan)
+    return Seen(vector, value, code, condition, cov, parameters_used(second.hessian), axes)
+
+
+def _winner(candidates: Candidates, decisive: tuple[int, int]) -> Int[Array, ""]:
+    """The candidate of lowest loss, converged or not; of those that tie except for rounding, the
+    first converged one.
+
+    A decisive start that went lower without an end thus gives the status: the minimum that another
+    found is not the lowest. Others count only if they converged: far from all data many losses are
+    flat and low.
+    """
+    reached = jnp.min(jnp.where(jnp.isfinite(candidates.trace), candidates.trace, jnp.inf), axis=1)
+    value = jnp.where(jnp.isfinite(candidates.value), candidates.value, reached)
+    done = jnp.isin(candidates.status, jnp.asarray([status.CONVERGED, status.FINISHED]))
+    rows = jnp.arange(value.size)
+    value = jnp.where(done | ((rows >= decisive[0]) & (rows < decisive[1])), value, jnp.inf)
+    lowest = jnp.min(value)
+    ties = value <= lowest + _SAME * jnp.abs(lowest)
+    return jnp.where(jnp.any(ties & done), jnp.argmax(ties & done), jnp.argmax(ties))
+
+
+_SAME = 1e-10
+"""Losses that differ by less, relatively, are of one minimum."""
+
+
+def _shape(H: Float[Array, "p p"]) -> tuple[Int[Array, ""], Scalar]:
+    """Whether a Hessian is that of a minimum, as a status, and its condition number with its
+    diagonal scaled to one.
+    """
+    unit = jnp.sqrt(jnp.abs(jnp.diagonal(H)))
+    unit = jnp.where(unit > 0, unit, 1)
+    w = jnp.linalg.eigvalsh(H / unit[:, None] / unit)
+    flat = 10 * w.size * jnp.finfo(w.dtype).eps
+    code = jnp.where(
+        w[0] < -flat, status.SADDLE, jnp.where(w[0] > flat, status.CONVERGED, status.SINGULAR)
+    )
+    return code, jnp.where(w[0] > 0, w[-1] / w[0], jnp.inf)
+
+
+def _polished(
+    target: AbstractObjective,
+    vector: Theta,
+    value: Scalar,
+    H: Float[Array, "p p"],
+    newton: Theta,
+    cov: Array,
+) -> tuple[Theta, Scalar, Theta]:
+    """The vector after Newton steps with a known Hessian, its loss, and the step that is left.
+
+    A step is taken if it is short and the next is shorter.
+    """
+    size = lambda step: jnp.max(jnp.abs(step) / jnp.sqrt(jnp.diagonal(cov)))
+
+    def body(step: Array, now: tuple) -> tuple:
+        vector, _, newton = now
+        there, gradient = jax.value_and_grad(target)(vector + newton)
+        left = -jnp.linalg.solve(H, gradient)
+        better = (size(newton) <= _IN_REACH) & (size(left) < size(newton))
+        return jax.tree.map(
+            lambda new, old: jnp.where(better, new, old), (vector + newton, there, left), now
+        )
+
+    return jax.lax.fori_loop(0, _POLISH, body, (vector, value, newton))
+
+
+_IN_REACH, _POLISH = 1.0, 3
+"""Standard errors up to which a Newton step is taken, as a descent that ends farther away has not
+done its work; and how many, each of which leaves a tenth or less of the way.
+"""
+
+
+def _is_quadratic(
+    target: AbstractObjective, vector: Theta, H: Float[Array, "p p"], cov: Float[Array, "p p"]
+) -> Array:
+    """Whether the loss rises a standard error away as its Hessian says; where it has jumps or kinks
+    it does not.
+    """
+    steps = jnp.diag(jnp.sqrt(jnp.diagonal(cov)))
+    values = jax.lax.map(target, jnp.concatenate([vector + steps, vector - steps]))
+    rise = jnp.mean(values.reshape(2, -1), axis=0) - target(vector)
+    expected = jnp.diagonal(H) * jnp.diagonal(cov) / 2
+    return jnp.all(jnp.abs(rise - expected) <= expected / 2)
+
+
+def _arrived(
+    code: Array, shape: Array, newton: Theta, cov: Float[Array, "p p"], slack: float
+) -> Int[Array, ""]:
+    """The status, now that it is known how far the minimum is in standard errors."""
+    near = (shape == status.CONVERGED) & jnp.all(
+        jnp.abs(newton) <= slack * jnp.sqrt(jnp.diagonal(cov))
+    )
+    code = jnp.where((code == status.CONVERGED) & ~near, status.LIMIT, code)
+    return jnp.where((code == status.FINISHED) & near, status.CONVERGED, code)
