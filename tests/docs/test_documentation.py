@@ -11,6 +11,7 @@ import pytest
 
 import minstein as ms
 from minstein import errors
+from minstein.data.kinds import wrong_shape
 
 DOCS = Path(__file__).parents[2] / "docs"
 SOURCE = Path(ms.__file__).parent
@@ -85,7 +86,7 @@ def test_the_pages_that_errors_name_are_in_the_wheel():
 
 
 def test_the_page_is_at_the_end_of_the_text_once():
-    assert str(errors.wrong_shape((1, 2, 3))).endswith("Each row is one observation. See: minstein help sharp-bits.")
+    assert str(wrong_shape((1, 2, 3))).endswith("Each row is one observation. See: minstein help sharp-bits.")
     nested = errors.explained("fitting.md")(lambda: ValueError(errors.explained("discrete.md")(lambda: "Both.")()))
     assert str(nested()) == "Both. See: minstein help discrete."
 
