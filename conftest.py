@@ -43,6 +43,7 @@ def _room():
 
 
 ROOT = Path(__file__).parent
+LONGEST = "test_paper", "test_intervals_of_many_parameters_cover"
 OPTIMISED = ROOT / "tests" / "exact", ROOT / "tests" / "statistical"
 
 
@@ -51,7 +52,7 @@ def pytest_collection_modifyitems(items):
 
     The longest come first, so that no worker is left with one at the end.
     """
-    items.sort(key=lambda item: "test_paper" not in item.nodeid)
+    items.sort(key=lambda item: not any(name in item.nodeid for name in LONGEST))
     for item in items:
         if item.path.parent in OPTIMISED:
             item.add_marker(pytest.mark.optimised)
