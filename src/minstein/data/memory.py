@@ -91,8 +91,8 @@ def _read(path: str) -> str:
 
 
 def tangents_at_once(rows: int, width: int, dtype: Any, p: int) -> int:
-    """How many of p derivatives of features, each a row of so many numbers for each observation,
-    are held at once.
+    """Return how many of the p derivatives of the features are held at once; each has `width`
+    numbers for each observation.
 
     All of them together with the features in half of the memory there is; else as many as fit, and
     then the pairs are visited once for each group.

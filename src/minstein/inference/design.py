@@ -65,8 +65,8 @@ def design(
     the pilot, and says why: `discrepancy.kernel.checks`.
 
     For `goal="robust"` the diffusion is exp(−r²/2a²), r the distance from the median in robust
-    units, held there; where the score of the model falls off by itself there is no need of it, and
-    it is left out. An efficient design is not robust.
+    units, held there. It is left out if the score of the model falls off far from the data
+    anyway. An efficient design is not robust.
 
     Args:
         model: log p_θ(x) up to a constant, a start for the pilot fit.

@@ -44,8 +44,8 @@ rounding.
 """
 
 _FAR, _EDGE, _WIDER = 9.5, 6.0, 0.1
-"""Beyond so many lengthscales a Gaussian is zero. Other kernels are made to vanish over so many
-scales beyond the largest difference, and this share of it.
+"""The distance, in lengthscales, beyond which a Gaussian is zero. Other kernels are made to vanish
+beyond the largest difference, over this many of their scales and this share of the difference.
 """
 
 _STEEP = 5.5

@@ -28,8 +28,8 @@ core's cache.
 """
 
 ROWS, ROWS_ONCE = 512, 2048
-"""Up to so many rows the pairs are one tile without a loop, compiled in a third of the time; to the
-first as fast.
+"""Rows up to which all pairs are one tile without a loop, which compiles in a third of the time: up
+to the first it runs as fast, up to the second it pays if it runs once.
 """
 
 

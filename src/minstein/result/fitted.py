@@ -240,7 +240,7 @@ def _held(smaller: Fit, larger: Fit) -> tuple[Array, Array]:
 
 
 _MOST_ROWS, _FEW_ROWS = 30, 5
-"""A fit of more parameters than the first shows only so many as the second."""
+"""A fit with more parameters than the first number shows only as many as the second."""
 
 
 def _title(fit: Fit) -> str:

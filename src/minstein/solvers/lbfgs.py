@@ -13,7 +13,7 @@ from ._units import spread
 from .objective import AbstractObjective
 
 SCALED = 100
-"""Up to so many parameters each is measured in units of its own spread."""
+"""Parameters up to which each is measured in units of its own spread."""
 
 
 class LBFGS(AbstractIterative):

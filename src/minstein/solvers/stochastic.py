@@ -44,7 +44,7 @@ class Walk(NamedTuple):
 
 
 class AbstractStochastic(AbstractSolver):
-    """Descent by so many steps, each on a minibatch drawn without replacement, anew in every epoch.
+    """Descent by a fixed number of steps, each on a minibatch drawn without replacement in its epoch.
 
     If standard errors are asked for, a Newton step on the whole sample follows, for which there is
     a Hessian then.
@@ -230,7 +230,7 @@ def _advance(
     batch: int,
     until: Int[Array, ""],
 ) -> Walk:
-    """The walk, continued until so many steps are done, or the loss is not finite."""
+    """Continue the walk until the number of steps is `until`, or the loss is not finite."""
 
     def shuffle(walk: Walk) -> Walk:
         key, fresh = jax.random.split(walk.key)

@@ -1,8 +1,8 @@
 """The loss as a function of one vector, with what solvers and inference need to know around a
 point.
 
-The vector is η = params.to_real(model), where every constraint holds by itself, or θ on the natural
-scale.
+The vector is η = params.to_real(model), where every constraint holds automatically, or θ on the
+natural scale.
 """
 
 import jax.numpy as jnp
