@@ -8,7 +8,7 @@ from .._files import replacing
 from ..inference.bootstrap import Bootstrap
 from ..inference.efficiency import Comparison
 from ..result.fitted import Fit
-from .evidence import gather, row_numbers
+from .evidence import gather
 from .page import page
 
 
@@ -28,24 +28,24 @@ def report(
     notes: Sequence[str] = (),
 ) -> str:
     """A fit as one HTML file: estimates, pictures, influential observations, warnings, and how to
-    do it again.
+    reproduce it.
 
     The page needs no network and runs no script. The same arguments give the same page.
 
     Args:
         fit: the fit, whether it converged or not.
-        x: the sample it was made from; a fit holds no data.
+        x: the sample that was fitted, because a fit holds no data.
         path: where to write the page; None writes nothing.
-        columns: the names of the columns of x; those of a data frame if not given.
-        rows: the number of each row of x where the data come from, if some were left out; None
-            counts them from 0.
+        columns: the names of the columns of x; None means those of a data frame.
+        rows: the number of each row of x in its source, if some rows were left out; None counts
+            them from 0.
         title: the heading.
-        command: what to type to get the same fit.
+        command: the command that reproduces the fit.
         seed: the seed that was used, if any.
         bootstrap: what `ms.bootstrap` returned, to be shown beside the standard errors.
         comparison: what `ms.compare` returned, to be shown with a picture.
         alpha: intervals are of level 1 − alpha.
-        notes: what else the reader should know.
+        notes: further notes for the reader.
 
     >>> x = ms.datasets.load("newcomb").x
     >>> fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x, ms.SM())
@@ -53,10 +53,7 @@ def report(
     >>> page[:15], "<title>The speed of light</title>" in page
     ('<!doctype html>', True)
     """
-    numbers = row_numbers(rows, fit.n)
-    evidence = gather(fit, x, columns, alpha, bootstrap)._replace(
-        comparison=comparison, rows=numbers
-    )
+    evidence = gather(fit, x, columns, rows, alpha, bootstrap, comparison)
     text = page(evidence, title=title, command=command, seed=seed, notes=tuple(notes))
     if path is not None:
         with replacing(path) as file:

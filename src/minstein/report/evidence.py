@@ -1,6 +1,4 @@
-"""What a report is made from: a fit, its data, and what influence functions and robustness say
-about them.
-"""
+"""What a report is made from: a fit, its data, influence functions and robustness."""
 
 import dataclasses
 from collections import Counter
@@ -28,37 +26,42 @@ class Evidence(NamedTuple):
 
     Attributes:
         fit: the fit.
-        x: its data.
+        x: its data in memory, in double precision.
+        sample: its data as they were given, for computations.
         columns: the name of each column of x.
+        rows: the number of each row in its source; None counts them from 0.
         alpha: intervals are of level 1 − alpha.
+        bootstrap: estimates from resampled data, or None.
+        comparison: efficiency and robustness of this and other discrepancies, or None.
+        weights: the weight of each observation under a decaying diffusion, relative to one at its
+            centre, or None.
         shifts: by how many standard errors each observation moved each estimate, or None.
         robustness: how the estimate behaves under outliers, or None.
-        refused: why there are no shifts and no robustness.
-        bootstrap: estimates from resampled data, or None.
-        sample: the data where they are, for what is computed from them.
-        comparison: efficiency and robustness of this and other discrepancies, or None.
-        rows: the numbers of the rows where the data come from; None counts them from 0.
-        weights: of each observation under a diffusion that falls off, relative to one at its
-            centre, or None.
+        refused: why there are no shifts or no robustness.
     """
 
     fit: Fit
     x: Float[np.ndarray, "n d"]
-    columns: tuple[str, ...]
-    alpha: float
-    shifts: Float[np.ndarray, "n p"] | None
-    robustness: Robustness | None
-    refused: str
-    bootstrap: Bootstrap | None
     sample: Any
-    comparison: Comparison | None = None
-    rows: Int[np.ndarray, " n"] | None = None
-    weights: Float[np.ndarray, " n"] | None = None
+    columns: tuple[str, ...]
+    rows: Int[np.ndarray, " n"] | None
+    alpha: float
+    bootstrap: Bootstrap | None
+    comparison: Comparison | None
+    weights: Float[np.ndarray, " n"] | None
+    shifts: Float[np.ndarray, "n p"] | None = None
+    robustness: Robustness | None = None
+    refused: str = ""
 
     @property
     def numbers(self) -> Int[np.ndarray, " n"]:
         """The number by which the reader knows each row of x."""
         return np.arange(len(self.x)) if self.rows is None else self.rows
+
+    @property
+    def level(self) -> str:
+        """The level of the intervals, in per cent."""
+        return f"{100 * (1 - self.alpha):g}\N{NO-BREAK SPACE}%"
 
     @property
     def has_errors(self) -> bool:
@@ -67,7 +70,7 @@ class Evidence(NamedTuple):
 
     @property
     def discrete(self) -> bool:
-        """Whether the model is one of isolated values."""
+        """Whether the values of the model are isolated."""
         return space_of(self.fit.model).discrete
 
     @property
@@ -76,53 +79,56 @@ class Evidence(NamedTuple):
         return np.abs(self.shifts).max(1) if self.shifts is not None else np.zeros(len(self.x))
 
     def most_influential(self, most: int = 8) -> np.ndarray:
-        """The rows that moved an estimate most, the first first."""
+        """The rows that moved an estimate most, in decreasing order."""
         return np.argsort(-self.largest, kind="stable")[:most]
 
 
 def gather(
-    fit: Fit, x: Any, columns: Sequence[str] | None, alpha: float, bootstrap: Bootstrap | None
+    fit: Fit,
+    x: Any,
+    columns: Sequence[str] | None,
+    rows: Any,
+    alpha: float,
+    bootstrap: Bootstrap | None,
+    comparison: Comparison | None,
 ) -> Evidence:
-    """Check what a report was asked for, and compute what it needs."""
+    """Check the arguments of a report, and compute what it shows."""
     if np.ndim(fit.loss) > 0:
         raise ValueError("A report is of one fit; these are replications.")
-    titles = _columns(columns if columns is not None else getattr(x, "columns", None), fit.d)
-    x, data = _read(fit, x)
-    check_sample(fit, x)
+    rows = _row_numbers(rows, fit.n)
+    columns = _columns(columns if columns is not None else getattr(x, "columns", None), fit.d)
+    sample, x = _read(fit, x)
+    check_sample(fit, sample)
     if bootstrap is not None and bootstrap.names != fit.names:
         raise ValueError(
             f"bootstrap is of {', '.join(bootstrap.names)}, but the fit is of {', '.join(fit.names)}."
         )
     fit = dataclasses.replace(fit, names=distinct_names(fit.names))
-    bare = Evidence(
-        fit, data, titles, alpha, None, None, "", bootstrap, x, weights=_weights(fit, data)
-    )
-    if not bare.has_errors:
-        why = (
-            "there are no standard errors to measure them by."
-            if fit.converged
-            else "there is no minimum to look at."
-        )
-        return bare._replace(refused=f"Influence and robustness were not computed: {why}")
-    moved = as_rows(dfbeta(fit, x)).on_host()
-    shifts = np.asarray(moved, np.float64) / np.array(list(fit.bse.values()))
+    weights = _weights(fit, x)
+    known = Evidence(fit, x, sample, columns, rows, alpha, bootstrap, comparison, weights)
+    if not known.has_errors:
+        why = "there are no standard errors to measure them by."
+        why = why if fit.converged else "there is no minimum to look at."
+        return known._replace(refused=f"Influence and robustness were not computed: {why}")
+    moved = as_rows(dfbeta(fit, sample)).on_host()
+    known = known._replace(shifts=np.asarray(moved, np.float64) / np.array(list(fit.bse.values())))
     try:
-        return bare._replace(shifts=shifts, robustness=robustness(fit, x))
-    except TypeError as reason:  # not every model has observations that are far out
-        return bare._replace(shifts=shifts, refused=str(reason))
+        return known._replace(robustness=robustness(fit, sample))
+    except TypeError as reason:  # a discrete model need not have distant observations
+        return known._replace(refused=str(reason))
 
 
-def _weights(fit: Fit, data: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"] | None:
+def _weights(fit: Fit, x: Float[np.ndarray, "n d"]) -> Float[np.ndarray, " n"] | None:
     field = getattr(getattr(fit.discrepancy, "diffusion", None), "field", None)
     weight = getattr(field, "weight", None)
     if weight is None:
         return None
     with jax.enable_x64(True):
-        return np.asarray(jax.vmap(weight)(jnp.asarray(data)))
+        return np.asarray(jax.vmap(weight)(jnp.asarray(x)))
 
 
 def _read(fit: Fit, x: Any) -> tuple[Any, Float[np.ndarray, "n d"]]:
-    """The data as what is computed from them wants them, and as what looks at them does."""
+    """The data for computations, and in memory in double precision."""
     values = x if hasattr(x, "dtype") else np.asarray(x)
     if values.dtype.kind in "iub" and hasattr(values, "astype"):  # an array of whole numbers
         values = values.astype(float)
@@ -131,14 +137,14 @@ def _read(fit: Fit, x: Any) -> tuple[Any, Float[np.ndarray, "n d"]]:
 
 
 def distinct_names(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that a document can hold, no two of them the same."""
+    """Names that a document can hold, all of them different."""
     texts = [clean(name) for name in names]
     count = Counter(texts)
     return tuple(text if count[text] == 1 else f"{text} ({i})" for i, text in enumerate(texts))
 
 
-def row_numbers(rows: Any, n: int) -> Int[np.ndarray, " n"] | None:
-    """The numbers of the rows, after checking that there are as many as rows."""
+def _row_numbers(rows: Any, n: int) -> Int[np.ndarray, " n"] | None:
+    """The numbers of the rows as an array, or an error if there is not one for each row."""
     if rows is None:
         return None
     numbers = np.asarray(rows)
@@ -152,9 +158,7 @@ def row_numbers(rows: Any, n: int) -> Int[np.ndarray, " n"] | None:
 def _columns(columns: Any, d: int) -> tuple[str, ...]:
     if columns is None:
         return ("x",) if d == 1 else tuple(f"x[{j}]" for j in range(d))
-    titles = tuple(clean(str(column)) for column in columns)
-    if len(titles) != d:
-        raise ValueError(
-            f"columns must name each of the {d} columns of x, got {len(titles)} names."
-        )
-    return titles
+    names = tuple(clean(str(column)) for column in columns)
+    if len(names) != d:
+        raise ValueError(f"columns must name each of the {d} columns of x, got {len(names)} names.")
+    return names

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..inference.efficiency import Comparison
 from . import canvas, plot, ranges
 from .evidence import Evidence
 from .markup import clean, figure
@@ -24,7 +25,7 @@ _COLOURS = {
     "#cc79a7": "pink",
     "#8c8c8c": "grey",
 }
-"""Colours of the drawings, and the names of the page's colours that take their place."""
+"""The colours of the drawings, and the names of the colours of the page that replace them."""
 
 _RC: dict[Any, Any] = {
     "svg.fonttype": "none",
@@ -48,9 +49,15 @@ _RC: dict[Any, Any] = {
 
 
 def draw_figure(
-    name: str, caption: str, draw: Callable[[Any], None], size: tuple[float, float] = (4.8, 3.1)
+    name: str,
+    caption: str,
+    draw: Callable[[Any], None],
+    size: tuple[float, float] = (4.8, 3.1),
+    grid: tuple[int, int] | None = None,
 ) -> str:
-    """A figure element; `draw` is given a matplotlib figure. No state of pyplot is touched."""
+    """A figure element. `draw` is given Axes, whose title is dropped because the caption says it; or
+    an array of Axes if there is a grid of them. The state of pyplot is not touched.
+    """
     try:
         import matplotlib
         from matplotlib.figure import Figure
@@ -58,35 +65,26 @@ def draw_figure(
         raise ImportError("A report needs matplotlib: pip install 'minstein[plots]'.") from reason
     buffer = io.BytesIO()
     with matplotlib.rc_context({**_RC, "svg.hashsalt": name}), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph", UserWarning
-        )  # the page's font may have what matplotlib's lacks
-        canvas = Figure(size, layout="constrained")
-        draw(canvas)
-        for ax in canvas.axes:
+        # the page's font may have glyphs that matplotlib's lacks
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        drawing = Figure(size, layout="constrained")
+        axes = drawing.subplots(*grid or (1, 1), squeeze=False)
+        draw(axes if grid else axes[0, 0])
+        if not grid:
+            axes[0, 0].set_title("")
+        for ax in axes.flat:
             ax.patch.set_visible(False)
         blank = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        canvas.savefig(buffer, format="svg", metadata=blank, transparent=True)
+        drawing.savefig(buffer, format="svg", metadata=blank, transparent=True)
     return figure(inline(buffer.getvalue(), name, caption), caption)
-
-
-def on_axes(draw: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A drawing on one pair of axes, without a title of its own: the caption says it."""
-
-    def draw_on(canvas: Any) -> None:
-        ax = canvas.subplots()
-        draw(ax)
-        ax.set_title("")
-
-    return draw_on
 
 
 _SVG, _LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 
 def inline(svg: bytes, name: str, caption: str) -> str:
-    """An SVG document as an element of a page: ids of its own, the page's colours and font, a name
-    for readers.
+    """An SVG document as an element of a page, with ids of its own, the page's colours and font, and
+    a label for screen readers.
     """
     root = ET.fromstring(svg)
     for element in root.iter():
@@ -94,12 +92,8 @@ def inline(svg: bytes, name: str, caption: str) -> str:
         for key, value in list(element.attrib.items()):
             del element.attrib[key]
             element.attrib[key.replace(f"{{{_LINK}}}", "")] = _own(name, key, value)
-    used = {
-        match
-        for element in root.iter()
-        for value in element.attrib.values()
-        for match in _USED.findall(value)
-    }
+    values = (value for element in root.iter() for value in element.attrib.values())
+    used = {match for value in values for match in _USED.findall(value)}
     for element in root.iter():
         if element.get("id") not in used:
             element.attrib.pop("id", None)
@@ -118,153 +112,123 @@ def _own(name: str, key: str, value: str) -> str:
     if key.endswith("href"):
         return value.replace("#", f"#{name}-")
     if key == "style":
-        value = re.sub(
-            r"#[0-9a-f]{6}",
-            lambda m: f"var(--{_COLOURS[m[0]]})" if m[0] in _COLOURS else m[0],
-            value,
-        )
+        for colour, ours in _COLOURS.items():
+            value = value.replace(colour, f"var(--{ours})")
         value = re.sub(r"font: [^;]*?([\d.]+px)[^;]*", r"font-size: \1", value)
         return re.sub(r"font-family: [^;]+;?", "", value)
     return value.replace("url(#", f"url(#{name}-")
 
 
 def of_fit(evidence: Evidence) -> Iterator[str]:
-    """The data with the fitted density, where one can be drawn."""
+    """The data with the fitted density, if it can be drawn."""
     fit = evidence.fit
     if fit.d > 2 or evidence.discrete or not np.isfinite(fit.theta).all():
         return
 
     def density(ax: Any) -> None:
         plot.density(fit, evidence.x, ax=ax)
-        ax.set_xlabel(evidence.columns[0])
-        if fit.d == 2:
-            ax.set_ylabel(evidence.columns[1])
+        for name, label in zip("xy", evidence.columns, strict=False):
+            ax.set(**{f"{name}label": label})
 
-    what = (
-        "Contours of the fitted density over the data"
-        if fit.d == 2
-        else "The data as a histogram, the fit as a line"
-    )
+    what = "The data as a histogram, the fit as a line"
+    what = what if fit.d == 1 else "Contours of the fitted density over the data"
     where = "" if fit.converged else ", at the values where the search stopped"
     far = int(ranges.is_far(evidence.x).sum())
-    beyond = (
-        f" Very far out and not shown: {far} observation{'s' if far > 1 else ''}." if far else ""
-    )
-    yield draw_figure(
-        "density", f"{what}{where}. Normalised over what is shown.{beyond}", on_axes(density)
-    )
+    count = f"{far} observation{'s' if far > 1 else ''}"
+    beyond = f" Very far out and not shown: {count}." if far else ""
+    caption = f"{what}{where}. Normalised over the range shown.{beyond}"
+    yield draw_figure("density", caption, density)
 
 
 def of_estimates(evidence: Evidence) -> Iterator[str]:
     """Intervals, and the loss around the minimum."""
-    fit = evidence.fit
+    fit, p = evidence.fit, len(evidence.fit.names)
     if not evidence.has_errors:
         return
-    level = f"{100 * (1 - evidence.alpha):g}\N{NO-BREAK SPACE}%"
-    if 3 <= len(fit.names) <= _MOST_INTERVALS and _comparable(evidence):
-        height = max(1.6, 0.42 * len(fit.names) + 0.9)
-        draw = on_axes(lambda ax: plot.intervals(fit, alpha=evidence.alpha, ax=ax))
-        yield draw_figure(
-            "intervals", f"Estimates with {level} intervals.", draw, (4.8, min(height, 9))
-        )
+    if 3 <= p <= _MOST_INTERVALS and _comparable(evidence):
+        caption = f"Estimates with {evidence.level} intervals."
+        draw = lambda ax: plot.intervals(fit, alpha=evidence.alpha, ax=ax)
+        yield draw_figure("intervals", caption, draw, (4.8, min(0.42 * p + 0.9, 9)))
     if fit.n <= _MOST_FOR_LOSS:
-        one = len(fit.names) == 1
-        draw = on_axes(lambda ax: plot.loss(fit, evidence.sample, points=41 if one else 17, ax=ax))
-        held = ", the other parameters held" if len(fit.names) > 2 else ""
-        yield draw_figure(
-            "loss",
-            f"The loss around its minimum{held}, with the estimate and 95\N{NO-BREAK SPACE}% intervals.",
-            draw,
-        )
+        held = ", the other parameters held" if p > 2 else ""
+        caption = f"The loss around its minimum{held}, with the estimate and 95\N{NO-BREAK SPACE}% intervals."
+        points = 41 if p == 1 else 17
+        draw = lambda ax: plot.loss(fit, evidence.sample, points=points, ax=ax)
+        yield draw_figure("loss", caption, draw)
 
 
 _MOST_INTERVALS, _MOST_FOR_LOSS = 24, 1000
-"""More parameters than the first make a picture nobody reads; more observations than the second
-make it slow.
+"""The most parameters whose intervals are drawn, so that the picture can be read, and the most
+observations for which the loss is drawn, which takes long.
 """
 
 
 def _comparable(evidence: Evidence) -> bool:
-    """Whether the parameters are of sizes that one axis can show."""
+    """Whether one axis can show the intervals of all parameters."""
     ends = np.array(list(evidence.fit.conf_int(evidence.alpha).values()))
     widths = ends[:, 1] - ends[:, 0]
     return bool(np.isfinite(ends).all() and np.ptp(ends) < 200 * widths.min())
 
 
 def of_influence(evidence: Evidence) -> Iterator[str]:
-    """The influence function of one variable, and what each observation did."""
+    """The influence function of one variable, and how far each observation moved the estimates."""
     fit = evidence.fit
     if evidence.shifts is None:
         return
     if fit.d == 1 and len(fit.names) <= 4 and evidence.robustness is not None:
 
         def curve(ax: Any) -> None:
-            plot.influence(fit, evidence.sample, ax=ax).set(
-                xlabel=evidence.columns[0], ylabel="influence"
-            )
+            plot.influence(fit, evidence.sample, ax=ax)
+            ax.set(xlabel=evidence.columns[0], ylabel="influence")
 
-        yield draw_figure(
-            "influence",
-            "What one more observation would do to each estimate, by its value; the data are the strokes below.",
-            on_axes(curve),
-        )
+        caption = "What one more observation would do to each estimate, by its value; the strokes below are the data."
+        yield draw_figure("influence", caption, curve)
     caption = "How far each observation moved the estimate that it moved most, in standard errors."
-    yield draw_figure("shifts", caption, on_axes(lambda ax: _shifts(evidence, ax)))
+    yield draw_figure("shifts", caption, lambda ax: _shifts(evidence, ax))
 
 
 def _shifts(evidence: Evidence, ax: Any) -> None:
-    size, rows = evidence.largest, evidence.most_influential(_MOST_STEMS)
-    if len(rows) < len(size):
-        rows = np.union1d(rows, np.linspace(0, len(size) - 1, _MOST_STEMS).astype(int))
-    numbers = evidence.numbers
-    if len(rows) == len(size):
+    size, numbers = evidence.largest, evidence.numbers
+    rows = evidence.most_influential(_MOST_STEMS)
+    top, draws_all = rows[0], len(rows) == len(size)
+    if draws_all:
         ax.vlines(numbers[rows], 0, size[rows], color=canvas.BLUE, linewidth=1)
+    else:
+        rows = np.union1d(rows, np.linspace(0, len(size) - 1, _MOST_STEMS).astype(int))
     ax.plot(numbers[rows], size[rows], "o", color=canvas.BLUE, markersize=2.5)
-    top = evidence.most_influential(1)[0]
     at = (float(numbers[top]), float(size[top]))
-    ax.annotate(
-        f"row {numbers[top]}", at, (0, 4), textcoords="offset points", ha="center", fontsize=9
-    )
+    above = {"xytext": (0, 4), "textcoords": "offset points", "ha": "center"}
+    ax.annotate(f"row {numbers[top]}", at, fontsize=9, **above)
     margin = 0.02 * (np.ptp(numbers) + 1) + 0.5
-    ax.set(
-        xlabel="row",
-        ylabel="standard errors",
-        xlim=(numbers.min() - margin, numbers.max() + margin),
-    )
+    ax.set(xlabel="row", ylabel="standard errors")
+    ax.set_xlim(numbers.min() - margin, numbers.max() + margin)
     ax.set_ylim(0, 1.15 * max(float(size.max()), 1e-12))
 
 
 _MOST_STEMS = 300
+"""The most rows that are drawn because of their influence; as many again show the others."""
 
 
-def of_comparison(evidence: Evidence) -> Iterator[str]:
+def of_comparison(found: Comparison) -> Iterator[str]:
     """Efficiency against robustness."""
-    found = evidence.comparison
-    if found is not None:
-        draw = on_axes(lambda ax: plot.efficiency(found, ax=ax))
-        yield draw_figure(
-            "comparison", "Efficiency against robustness: the best is at the top left.", draw
-        )
+    caption = "Efficiency against robustness: the best is at the top left."
+    yield draw_figure("comparison", caption, lambda ax: plot.efficiency(found, ax=ax))
 
 
 def of_search(evidence: Evidence) -> Iterator[str]:
-    """The loss at each step, where there were several."""
+    """The loss at each step, if there were several."""
     losses = np.asarray(evidence.fit.trace, float)
     losses = losses[np.isfinite(losses)]
     if (losses > losses.min(initial=np.inf)).sum() > 1:
-        yield draw_figure(
-            "trace",
-            "The loss at each step of the search.",
-            on_axes(lambda ax: _trace(evidence, ax)),
-        )
+        caption = "The loss at each step of the search."
+        yield draw_figure("trace", caption, lambda ax: _trace(evidence, ax))
 
 
 def _trace(evidence: Evidence, ax: Any) -> None:
     plot.trace(evidence.fit, ax=ax)
     if ax.get_yscale() == "log":
-        ax.yaxis.set_major_formatter(
-            lambda value, _: f"10{str(round(np.log10(value))).translate(_RAISED)}"
-        )
+        power = lambda value: str(round(np.log10(value))).translate(_RAISED)
+        ax.yaxis.set_major_formatter(lambda value, _: f"10{power(value)}")
         ax.yaxis.set_minor_formatter(lambda value, _: "")
 
 
@@ -272,50 +236,47 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def of_data(evidence: Evidence) -> Iterator[str]:
-    """A histogram of each variable, where there are several or no density was drawn over it."""
+    """A histogram of each variable, unless the fitted density is drawn over the only one."""
     d = len(evidence.columns)
     if d == 1 and not evidence.discrete:
         return
     shown, across = min(d, _MOST_HISTOGRAMS), min(d, 3)
     down = -(-shown // across)
 
-    def histograms(canvas: Any) -> None:
-        for j, ax in enumerate(canvas.subplots(down, across, squeeze=False).flat):
-            if j >= shown:
-                ax.set_axis_off()
-                continue
+    def histograms(axes: np.ndarray) -> None:
+        for ax in axes.flat[shown:]:
+            ax.set_axis_off()
+        for j, ax in enumerate(axes.flat[:shown]):
             _histogram(evidence, j, ax)
             ax.set_title(_short(evidence.columns[j]), fontsize=9)
             ax.spines["left"].set_visible(False)
             ax.set_yticks([])
             ax.tick_params(labelsize=8)
 
-    more = "" if shown == d else f" The first {shown} of {d}."
-    yield draw_figure(
-        "histograms", f"Each variable by itself.{more}", histograms, (4.8, 1.15 * down + 0.2)
-    )
+    caption = "Each variable on its own." + ("" if shown == d else f" The first {shown} of {d}.")
+    yield draw_figure("histograms", caption, histograms, (4.8, 1.15 * down + 0.2), (down, across))
 
 
 _MOST_HISTOGRAMS = 12
 
 
 def _histogram(evidence: Evidence, j: int, ax: Any) -> None:
-    if evidence.discrete:
-        values, counts = np.unique(evidence.x[:, j], return_counts=True)
-        ax.bar(
-            values, counts, 0.8 * np.diff(values).min(initial=2.0), color=canvas.BLUE, alpha=0.75
-        )
-        if len(values) <= _FEW_VALUES:
-            ax.set_xticks(values)
-        else:
-            ax.locator_params(axis="x", nbins=3, integer=True)
+    if not evidence.discrete:
+        seen = ranges.near(evidence.x[:, j : j + 1])[:, 0]
+        ax.hist(seen, bins=ranges.histogram_edges(seen), color=canvas.BLUE, alpha=0.75)
+        ax.locator_params(axis="x", nbins=3)
         return
-    seen = ranges.near(evidence.x[:, j : j + 1])[:, 0]
-    ax.hist(seen, bins=ranges.histogram_edges(seen), color=canvas.BLUE, alpha=0.75)
-    ax.locator_params(axis="x", nbins=3)
+    values, counts = np.unique(evidence.x[:, j], return_counts=True)
+    width = 0.8 * np.diff(values).min(initial=2.0)
+    ax.bar(values, counts, width, color=canvas.BLUE, alpha=0.75)
+    if len(values) <= _FEW_VALUES:
+        ax.set_xticks(values)
+    else:
+        ax.locator_params(axis="x", nbins=3, integer=True)
 
 
 _FEW_VALUES = 4
+"""The most values of a discrete variable that are all marked on the axis."""
 
 
 def _short(text: str, most: int = 18) -> str:

@@ -1,4 +1,4 @@
-"""HTML from text: whatever enters a page is escaped here."""
+"""HTML from text: everything that enters a page is escaped here."""
 
 import html
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ def safe(text: str) -> str:
 
 
 def tag(name: str, *parts: str, **attributes: str) -> str:
-    """An element around parts that are HTML already; `class_` and `aria_label` stand for class and
+    """An element around parts that are already HTML; `class_` and `aria_label` stand for class and
     aria-label.
     """
     words = "".join(
@@ -26,7 +26,7 @@ def paragraph(text: str, **attributes: str) -> str:
 
 
 def preformatted(text: str) -> str:
-    """Text whose line breaks count."""
+    """Text that keeps its line breaks."""
     lines = (safe(line) for line in text.splitlines())
     return tag("pre", tag("code", "\n".join(lines)), tabindex="0")
 
@@ -38,38 +38,35 @@ def listing(items: Iterable[str], **attributes: str) -> str:
 
 def facts(pairs: Iterable[tuple[str, str]]) -> str:
     """Names with their values."""
-    return tag(
-        "dl", *(tag("div", tag("dt", safe(name)), tag("dd", safe(value))) for name, value in pairs)
-    )
+    rows = (tag("div", tag("dt", safe(name)), tag("dd", safe(value))) for name, value in pairs)
+    return tag("dl", *rows)
 
 
 def table(
-    caption: str,
-    columns: Iterable[str],
-    rows: Iterable[tuple[str, Iterable[str]]],
-    *,
-    corner: str = "",
+    caption: str, corner: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]
 ) -> str:
-    """A table with a name for each row and column, in a box that scrolls sideways where the screen
-    is narrow.
+    """A table with a name for each row and column, in a box that scrolls sideways if the screen is
+    narrow. `corner` is the heading of the row names.
     """
-    head = [tag("th", safe(corner), scope="col")] if corner else [tag("td")]
+    head = [tag("th", safe(corner), scope="col") if corner else tag("td")]
     head += [tag("th", safe(column), scope="col") for column in columns]
     body = (
         tag("tr", tag("th", safe(name), scope="row"), *(tag("td", safe(cell)) for cell in cells))
         for name, cells in rows
     )
-    inner = tag(
-        "table", tag("caption", safe(caption)), tag("thead", tag("tr", *head)), tag("tbody", *body)
-    )
-    return tag("div", inner, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    parts = tag("caption", safe(caption)), tag("thead", tag("tr", *head)), tag("tbody", *body)
+    box = {"class_": "scroll", "tabindex": "0", "role": "region", "aria_label": caption}
+    return tag("div", tag("table", *parts), **box)
 
 
-def fold(title: str, *parts: str, long: bool = False) -> str:
-    """Something that is unfolded on demand, and in print unless it is long."""
-    return tag(
-        "details", tag("summary", safe(title)), *parts, **({"class_": "long"} if long else {})
-    )
+def fold(title: str, *parts: str, **attributes: str) -> str:
+    """Parts that the reader unfolds, and that are printed unless their class is "long"."""
+    return tag("details", tag("summary", safe(title)), *parts, **attributes)
+
+
+def figures(drawn: Iterable[str]) -> str:
+    """Figures, side by side if there is room."""
+    return tag("div", *drawn, class_="figures")
 
 
 def figure(svg: str, caption: str) -> str:
@@ -77,11 +74,7 @@ def figure(svg: str, caption: str) -> str:
 
 
 def section(name: str, title: str, *parts: str) -> str:
-    """A part of the page with its heading; empty where it has nothing to say."""
-    return tag(
-        "section",
-        tag("h2", safe(title), id=f"{name}-title"),
-        *parts,
-        id=name,
-        aria_labelledby=f"{name}-title",
-    )
+    """A part of the page with its heading."""
+    heading = f"{name}-title"
+    head = tag("h2", safe(title), id=heading)
+    return tag("section", head, *parts, id=name, aria_labelledby=heading)

@@ -7,8 +7,8 @@ from .evidence import Evidence
 from .markup import paragraph, safe, tag
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-"""What a browser may load for this page, whatever the data contain: nothing except the styles in
-it.
+"""What a browser may load for this page: nothing except the styles in it, whatever the data
+contain.
 """
 
 
@@ -34,9 +34,8 @@ def page(
         sections.reproduction(evidence, command, seed),
     ]
     body = tag("main", _header(evidence, title), *parts)
-    foot = tag(
-        "footer", paragraph("Made by minstein, which fits models known only up to a constant.")
-    )
+    made = "Made by minstein, which fits models that are known only up to a constant."
+    foot = tag("footer", paragraph(made))
     style = resources.files("minstein.report").joinpath("style.css").read_text(encoding="utf-8")
     head = (
         '<meta charset="utf-8">'
@@ -55,8 +54,8 @@ def _header(evidence: Evidence, title: str) -> str:
     parts = [
         paragraph(words.outcome(evidence), class_=f"badge {'good' if converged else 'bad'}"),
         tag("h1", safe(title)),
+        paragraph(words.introduction(evidence), class_="lede"),
     ]
-    parts.append(paragraph(words.introduction(evidence), class_="lede"))
     if converged:
         return tag("header", *parts, sections.numbers(evidence))
     alarm = [paragraph(text) for text in (evidence.fit.message, words.advice(evidence)) if text]

@@ -1,5 +1,6 @@
-"""Pictures of a fit. Each function draws on `ax`, or on a new figure, and returns the Axes;
-matplotlib is needed.
+"""Pictures of a fit. Each function draws on `ax`, or on a new figure, and returns the Axes.
+
+They need matplotlib.
 """
 
 from typing import Any
@@ -19,15 +20,10 @@ from ..inference.efficiency import Comparison
 from ..inference.influence import influence as influence_of
 from ..params import unwrap, with_theta
 from ..result.fitted import Fit
-from .canvas import BLUE, GREY, ORANGE, axes_of, colours, draw_verbatim, labels
+from .canvas import BLUE, COLOURS, GREY, ORANGE, axes_of, draw_verbatim
 from .ranges import histogram_edges, near, thin, wide_grid
 
 __all__ = ["density", "influence", "intervals", "loss", "trace"]
-
-
-def _on_host(x: Any) -> np.ndarray:
-    """The data, to be looked at."""
-    return read(x).on_host()
 
 
 def intervals(fit: Fit, *, alpha: float = 0.05, ax: Any = None) -> Any:
@@ -37,27 +33,22 @@ def intervals(fit: Fit, *, alpha: float = 0.05, ax: Any = None) -> Any:
     >>> ax = ms.plot.intervals(fit)
     """
     ax = axes_of(ax)
-    ends = fit.conf_int(alpha)
-    for row, name in enumerate(fit.names):
-        low, high = ends[name]
-        ax.plot([low, high], [row, row], color=BLUE, linewidth=2, solid_capstyle="butt")
-        ax.plot(fit.params[name], row, "o", color=BLUE, markersize=7)
-        ax.annotate(
-            f"{fit.params[name]:.4g}",
-            (fit.params[name], row),
-            (0, 7),
-            textcoords="offset points",
-            ha="center",
-        )
+    above = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center"}
+    for row, (name, ends) in enumerate(fit.conf_int(alpha).items()):
+        estimate = fit.params[name]
+        ax.plot(ends, [row, row], color=BLUE, linewidth=2, solid_capstyle="butt")
+        ax.plot(estimate, row, "o", color=BLUE, markersize=7)
+        ax.annotate(f"{estimate:.4g}", (estimate, row), **above)
     ax.axvline(0, color=GREY, linewidth=0.8, linestyle=":")
-    ax.set_yticks(range(len(fit.names)), labels(fit.names), parse_math=False)
+    ax.set_yticks(range(len(fit.names)), [clean(name) for name in fit.names], parse_math=False)
     ax.set_ylim(len(fit.names) - 0.4, -0.6)
     ax.set(xlabel="value", title=f"Estimates with {100 * (1 - alpha):g} % intervals")
     return ax
 
 
 def trace(fit: Fit, *, ax: Any = None) -> Any:
-    """The loss at each step of the search, above the lowest it reached.
+    """The loss at each step of the search, above the lowest that it reached; the loss itself if there
+    are more than 100 steps.
 
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([1.0, 2.0, 6.0]), ms.SM())
     >>> ms.plot.trace(fit).get_xlabel()
@@ -65,14 +56,13 @@ def trace(fit: Fit, *, ax: Any = None) -> Any:
     """
     ax = axes_of(ax)
     losses = np.asarray(fit.trace)
-    above = losses - np.nanmin(losses)
     steps = np.arange(len(losses))
-    shown = above > 0
     if len(losses) > 100:
         ax.plot(thin(steps, 5000), thin(losses, 5000), color=BLUE, linewidth=0.8)
         ax.set_ylabel("loss of the step")
     else:
-        ax.semilogy(steps[shown], above[shown], "o-", color=BLUE)
+        above = losses - np.nanmin(losses)
+        ax.semilogy(steps[above > 0], above[above > 0], "o-", color=BLUE)
         ax.set_ylabel("loss above the lowest")
     ax.set(xlabel="step", title=fit.solver_kind or "Search")
     return ax
@@ -83,9 +73,9 @@ def influence(fit: Fit, x: Any, *, parameter: str | None = None, ax: Any = None)
 
     Args:
         fit: a fit of one variable.
-        x: the sample it was made from.
-        parameter: its name; None draws all.
-        ax: where to draw.
+        x: the sample that was fitted.
+        parameter: the name of one parameter; None draws the curves of all.
+        ax: the Axes to draw on.
 
     >>> x = np.array([1.0, 2.0, 6.0])
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
@@ -93,23 +83,20 @@ def influence(fit: Fit, x: Any, *, parameter: str | None = None, ax: Any = None)
     'z'
     """
     _refuse_discrete(fit, "An influence curve")
-    data = _on_host(x)
+    data = read(x).on_host()
     if data.shape[1] != 1:
         raise ValueError(
-            f"The influence curve is drawn for one variable, and x has {data.shape[1]}."
+            f"The influence curve is drawn for one variable, but x has {data.shape[1]}."
         )
-    ax = axes_of(ax)
-    grid = wide_grid(near(data)[:, 0], fit)
+    ax, seen = axes_of(ax), near(data)[:, 0]
+    grid = wide_grid(seen, fit)
     curves = influence_of(fit, x, grid)
-    chosen = fit.names if parameter is None else (_check_name(fit, parameter),)
-    for colour, name in zip(colours(), chosen, strict=False):
-        ax.plot(
-            grid, curves[:, fit.names.index(name)], color=colour, linewidth=1.8, label=clean(name)
-        )
+    chosen = range(len(fit.names)) if parameter is None else [_index(fit, parameter)]
+    for colour, i in zip(COLOURS, chosen, strict=False):
+        ax.plot(grid, curves[:, i], color=colour, linewidth=1.8, label=clean(fit.names[i]))
     ax.axhline(0, color=GREY, linewidth=0.8)
-    low = ax.get_ylim()[0]
-    rug = thin(np.sort(near(data)[:, 0]), 500)
-    ax.plot(rug, np.full(len(rug), low), "|", color=GREY, markersize=9)
+    rug = thin(np.sort(seen), 500)
+    ax.plot(rug, np.full(len(rug), ax.get_ylim()[0]), "|", color=GREY, markersize=9)
     ax.set(xlabel="z", ylabel="influence of an observation at z", title="Influence function")
     draw_verbatim(ax.legend(frameon=False).get_texts())
     return ax
@@ -118,8 +105,8 @@ def influence(fit: Fit, x: Any, *, parameter: str | None = None, ax: Any = None)
 def density(fit: Fit, x: Any, *, ax: Any = None) -> Any:
     """The data with the fitted density: a histogram in one dimension, contours in two.
 
-    The density is normalised numerically over what is shown; observations very far out are counted,
-    not shown.
+    The density is normalised numerically over the range shown. Very distant observations are not
+    drawn; the title says how many there are.
 
     >>> x = np.array([1.0, 2.0, 6.0])
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
@@ -127,38 +114,29 @@ def density(fit: Fit, x: Any, *, ax: Any = None) -> Any:
     'density'
     """
     _refuse_discrete(fit, "A density")
-    data = _on_host(x).astype(np.float64)
-    ax = axes_of(ax)
-    if data.shape[1] == 1:
-        seen = near(data)[:, 0]
-        grid, edges = wide_grid(seen, fit, 0, 0.3, 1000), histogram_edges(seen)
-        share = np.histogram(seen, edges)[0] / (len(data) * np.diff(edges))
-        ax.stairs(share, edges, fill=True, color="0.85", label="data")
-        ax.plot(
-            grid,
-            _normalise(fit.model, grid[:, None], grid[1] - grid[0]),
-            color=BLUE,
-            linewidth=2,
-            label="fitted",
+    data = read(x).on_host().astype(np.float64)
+    if data.shape[1] > 2:
+        raise ValueError(
+            f"A density is drawn in one or two dimensions, but x has {data.shape[1]} variables."
         )
+    ax, seen = axes_of(ax), near(data)
+    if data.shape[1] == 1:
+        grid, edges = wide_grid(seen[:, 0], fit, 0, 0.3, 1000), histogram_edges(seen[:, 0])
+        share = np.histogram(seen[:, 0], edges)[0] / (len(data) * np.diff(edges))
+        ax.stairs(share, edges, fill=True, color="0.85", label="data")
+        p = _normalise(fit.model, grid[:, None], grid[1] - grid[0])
+        ax.plot(grid, p, color=BLUE, linewidth=2, label="fitted")
         ax.set(xlabel="x", ylabel="density")
         ax.legend(frameon=False)
-    elif data.shape[1] == 2:
-        seen = near(data)
+    else:
         first, second = (wide_grid(seen[:, j], fit, j, 0.15, 120) for j in (0, 1))
         points = np.stack(np.meshgrid(first, second), -1).reshape(-1, 2)
         cell = (first[1] - first[0]) * (second[1] - second[0])
         p = _normalise(fit.model, points, cell).reshape(120, 120)
         ax.plot(*thin(seen, 2000).T, ".", color=GREY, markersize=3)
-        levels = p.max() * np.array([0.01, 0.1, 0.3, 0.6, 0.9])
-        ax.contour(
-            first, second, p, levels=levels, colors=BLUE, linewidths=np.linspace(0.7, 2.2, 5)
-        )
+        levels, widths = p.max() * np.array([0.01, 0.1, 0.3, 0.6, 0.9]), np.linspace(0.7, 2.2, 5)
+        ax.contour(first, second, p, levels=levels, colors=BLUE, linewidths=widths)
         ax.set(xlabel="x[0]", ylabel="x[1]")
-    else:
-        raise ValueError(
-            f"A density is drawn in one or two dimensions, and x has {data.shape[1]} variables."
-        )
     beyond = f", {len(data) - len(seen)} of them beyond the edges" if len(seen) < len(data) else ""
     ax.set_title(f"{fit.model_name} and {fit.n} observations{beyond}")
     return ax
@@ -167,52 +145,46 @@ def density(fit: Fit, x: Any, *, ax: Any = None) -> Any:
 def loss(
     fit: Fit, x: Any, parameters: tuple[str, ...] | None = None, *, points: int = 31, ax: Any = None
 ) -> Any:
-    """The loss around the estimate in one or two parameters, the others held, with the estimate and
-    its intervals.
+    """The loss around the estimate as a function of one or two parameters, the others held, with the
+    estimate and its intervals.
 
-    In two parameters the colours are the rank of the loss over the grid, because its range is wide.
+    For two parameters, colours show the rank of the loss over the grid, because its range is wide.
 
     Args:
         fit: a fit that converged, with standard errors.
-        x: the sample it was made from.
-        parameters: one name or two; None means the first two.
-        points: grid points in each direction.
-        ax: where to draw.
+        x: the sample that was fitted.
+        parameters: one or two names; None means the first two.
+        points: the number of grid points in each direction.
+        ax: the Axes to draw on.
 
     >>> x = np.array([1.0, 2.0, 6.0])
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM())
     >>> ms.plot.loss(fit, x, ("loc",), points=5).get_xlabel()
     'loc'
     """
-    chosen = (
-        fit.names[:2]
-        if parameters is None
-        else tuple(_check_name(fit, name) for name in parameters)
-    )
+    chosen = fit.names[:2] if parameters is None else tuple(parameters)
+    indices = [_index(fit, name) for name in chosen]
     if len(chosen) not in (1, 2):
         raise ValueError(f"The loss is drawn over one parameter or two, got {len(chosen)}.")
-    ends = fit.conf_int(0.05)
-    wide = fit.conf_int(1e-5)
+    ends, wide = fit.conf_int(0.05), fit.conf_int(1e-5)
     if not np.isfinite(list(ends.values())).all():
         raise ValueError(
-            f"The loss is drawn around an estimate with standard errors, and there are none. {fit.message}"
+            f"The loss is drawn around an estimate with standard errors, but there are none. {fit.message}"
         )
     ax = axes_of(ax)
     axes = [np.linspace(*wide[name], points) for name in chosen]
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(chosen))
-    losses = np.asarray(_losses(fit, x, chosen, grid)).reshape([points] * len(chosen))
-    estimate = [fit.params[name] for name in chosen]
+    losses = _losses(fit, x, indices, grid).reshape([points] * len(chosen))
+    estimate, spans = [fit.params[name] for name in chosen], [ends[name] for name in chosen]
     draw = _loss_curve if len(chosen) == 1 else _loss_contours
-    draw(ax, axes, losses, estimate, [ends[name] for name in chosen])
+    draw(ax, axes, losses, estimate, spans)
     ax.set(xlabel=clean(chosen[0]), ylabel="loss" if len(chosen) == 1 else clean(chosen[1]))
     draw_verbatim([ax.xaxis.label, ax.yaxis.label])
     ax.set_title("Loss, with the estimate and 95 % intervals")
     return ax
 
 
-def _loss_curve(
-    ax: Any, axes: list[np.ndarray], losses: np.ndarray, estimate: list, ends: list
-) -> None:
+def _loss_curve(ax: Any, axes: list, losses: np.ndarray, estimate: list, ends: list) -> None:
     """The loss over one parameter."""
     ax.plot(axes[0], losses, color=BLUE, linewidth=2)
     ax.axvspan(*ends[0], color=BLUE, alpha=0.12, linewidth=0, label="95 % interval")
@@ -220,9 +192,7 @@ def _loss_curve(
     ax.legend(frameon=False)
 
 
-def _loss_contours(
-    ax: Any, axes: list[np.ndarray], losses: np.ndarray, estimate: list, ends: list
-) -> None:
+def _loss_contours(ax: Any, axes: list, losses: np.ndarray, estimate: list, ends: list) -> None:
     """The rank of the loss over two parameters."""
     ranks = losses.ravel().argsort().argsort().reshape(losses.shape) / (losses.size - 1)
     ax.contourf(*axes, ranks.T, levels=np.linspace(0, 1, 13) ** 1.5, cmap="cividis")
@@ -232,10 +202,10 @@ def _loss_contours(
 
 
 def efficiency(comparison: Comparison, *, ax: Any = None) -> Any:
-    """Efficiency against robustness: what `ms.compare` found, a point for each way of estimating.
+    """Efficiency against robustness: a point for each estimator that `ms.compare` compared.
 
-    To the right is what single observations can do at most; the grey band on the right is for those
-    without a limit.
+    The horizontal axis is the largest influence of a single observation; the grey band on the right
+    is for estimators without a limit.
     """
     ax = axes_of(ax)
     rows = {name: row for name, row in comparison.rows.items() if np.isfinite(row.joint)}
@@ -243,27 +213,19 @@ def efficiency(comparison: Comparison, *, ax: Any = None) -> Any:
     low, high = min(bounded, default=1.0), max(bounded, default=2.0)
     end = high * (high / low) ** 0.35 * 1.3
     ax.axvspan(end / 1.12, end * 1.12, color="0.92", linewidth=0, zorder=0)
-    ax.text(
-        end,
-        0.03,
-        "no limit",
-        rotation=90,
-        ha="center",
-        va="bottom",
-        transform=ax.get_xaxis_transform(),
-    )
+    place = {"ha": "center", "va": "bottom", "transform": ax.get_xaxis_transform()}
+    ax.text(end, 0.03, "no limit", rotation=90, **place)
     endless = [name for name, row in rows.items() if not np.isfinite(row.largest)]
-    for colour, marker, (name, row) in zip(colours(), "o^sDvPX*" * 5, rows.items(), strict=False):
-        beside = (endless.index(name) - (len(endless) - 1) / 2) * 0.06 if name in endless else 0
-        at = end * (1 + beside) if name in endless else row.largest
+    beside = 0.06 * (np.arange(len(endless)) - (len(endless) - 1) / 2)
+    band = dict(zip(endless, end * (1 + beside), strict=True))
+    for colour, marker, (name, row) in zip(COLOURS, "o^sDvPX*" * 5, rows.items(), strict=False):
+        at = band.get(name, row.largest)
         ax.plot(at, row.joint, marker, color=colour, markersize=9, linestyle="none", label=name)
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter(lambda value, _: f"{value:g}" if high < 10 * low else "")
-    ax.set(
-        xlabel="largest influence, in efficient standard errors over √n", ylabel="joint efficiency"
-    )
-    ax.set(ylim=(0, 1.1), title="Efficiency against robustness")
+    ax.set(ylim=(0, 1.1), ylabel="joint efficiency", title="Efficiency against robustness")
+    ax.set_xlabel("largest influence, in efficient standard errors over √n")
     draw_verbatim(ax.legend(frameon=False, loc="lower left").get_texts())
     return ax
 
@@ -273,38 +235,37 @@ def _refuse_discrete(fit: Fit, what: str) -> None:
     if space.discrete:
         raise TypeError(
             f"{what} is drawn over the reals, but the model lives on {space!r}. "
-            "ms.plot.intervals and ms.plot.loss draw what such a fit found."
+            "For such a fit, use ms.plot.intervals or ms.plot.loss."
         )
 
 
 def _losses(
-    fit: Fit, x: Any, chosen: tuple[str, ...], values: Float[Array, "k c"]
-) -> Float[Array, " k"]:
-    """The loss at each row of values of the chosen parameters, the others as fitted."""
+    fit: Fit, x: Any, indices: list[int], values: Float[Array, "k c"]
+) -> Float[np.ndarray, " k"]:
+    """The loss at each row of values of some parameters, given by index, the others as fitted."""
     x = read_or_leave(x, space_of(fit.model))
     vectors = np.tile(np.asarray(fit.theta), (len(values), 1))
-    vectors[:, [fit.names.index(name) for name in chosen]] = values
+    vectors[:, indices] = values
     ready = fit.discrepancy.ready(fit.model, x)
     return np.asarray(run(_losses_at, (ready, vectors), fit.model, x, often=True))
 
 
 def _losses_at(tree: tuple, model: LogDensity, sample: AnySample) -> Float[Array, " k"]:
     discrepancy, vectors = tree
-    return jax.lax.map(
-        lambda vector: discrepancy.loss(unwrap(with_theta(model, vector)), sample),
-        jnp.asarray(vectors),
-    )
+    loss_at = lambda vector: discrepancy.loss(unwrap(with_theta(model, vector)), sample)
+    return jax.lax.map(loss_at, jnp.asarray(vectors))
 
 
 def _normalise(model: Any, points: np.ndarray, cell: float) -> np.ndarray:
+    """The density at points of a grid, normalised over it; `cell` is the size of a cell."""
     with jax.enable_x64(True):
         log_p = np.asarray(jax.vmap(model)(jnp.asarray(points)), np.float64)
     p = np.exp(log_p - np.nanmax(log_p))
     return p / (np.nansum(p) * cell)
 
 
-def _check_name(fit: Fit, name: str) -> str:
-    """Return the name of a parameter, or refuse one that the fit does not have."""
+def _index(fit: Fit, name: str) -> int:
+    """The index of a parameter, or an error if the fit does not have it."""
     if name not in fit.names:
         raise ValueError(f"There is no parameter {name!r}; there are {', '.join(fit.names[:12])}.")
-    return name
+    return fit.names.index(name)

@@ -8,24 +8,23 @@ from ..result.fitted import Fit
 
 
 def near(rows: np.ndarray) -> np.ndarray:
-    """The rows within 25 spreads of the median in each coordinate: one further out would hide all
+    """The rows within 25 spreads of the median in each coordinate: a more distant one would hide the
     others.
     """
     return rows[~is_far(rows)]
 
 
 def is_far(rows: np.ndarray) -> np.ndarray:
-    """Whether a row is further than 25 spreads from the median."""
+    """Whether each row is more than 25 spreads from the median in some coordinate."""
     centre, spread = median_and_mad(rows)
     return np.any(np.abs(rows - centre) > 25 * spread, axis=1)
 
 
 def histogram_edges(values: np.ndarray) -> np.ndarray:
-    """Edges of bins by the rule of Freedman and Diaconis, but of at most 200 bins."""
-    quartiles = np.quantile(values, [0.25, 0.75])
-    width = 2 * np.diff(quartiles)[0] / len(values) ** (1 / 3)
-    reach = np.ptp(values)
-    bins = int(np.ceil(min(reach / width, 200))) if width > 0 else 10
+    """The edges of bins by the rule of Freedman and Diaconis, at most 200 bins."""
+    lower, upper = np.quantile(values, [0.25, 0.75])
+    width = 2 * (upper - lower) / len(values) ** (1 / 3)
+    bins = int(np.ceil(min(np.ptp(values) / width, 200))) if width > 0 else 10
     return np.histogram_bin_edges(values, max(bins, 1))
 
 
@@ -37,7 +36,7 @@ def thin(rows: np.ndarray, most: int) -> np.ndarray:
 def wide_grid(
     values: np.ndarray, fit: Fit, axis: int = 0, share: float = 0.5, points: int = 256
 ) -> np.ndarray:
-    """A grid over one coordinate of the data and a share of their range on either side, but not
+    """A grid over the range of one coordinate, extended by a share of it on either side, but not
     beyond the support.
     """
     low, high = values.min(), values.max()

@@ -1,6 +1,7 @@
 """What a report says in sentences."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,42 +16,18 @@ from .evidence import Evidence
 
 _PROBLEM = (
     "Many models give the shape of a density but not its height: the constant that makes it integrate to one cannot be "
-    "computed, and likelihood methods are stuck without it. "
+    "computed, and likelihood methods cannot do without it. "
 )
-METHOD = _PROBLEM + (
-    "A Stein discrepancy does not need it. It looks only at the slope of the log-density, from which the constant has "
-    "gone, and it uses a fact that Charles Stein found: if the model is right, certain averages that are built from "
+_BY_SLOPES = _PROBLEM + (
+    "A Stein discrepancy does not need it. It uses only the slope of the log-density, in which the constant does not "
+    "appear, and a fact that Charles Stein found: if the model is right, certain averages that are built from "
     "this slope are exactly zero. "
 )
-_DISCRETE = _PROBLEM + (
-    "Where the data are discrete, the ratio of the probabilities of two neighbouring states does not need it, as the "
+_BY_RATIOS = _PROBLEM + (
+    "For discrete data, the ratio of the probabilities of two neighbouring states does not need it, because the "
     "constant cancels. "
 )
-
-_OF_KERNELS = (
-    "The kernel Stein discrepancy takes a whole space of such averages at once and measures how far those of the data "
-    "are from zero; the kernel decides how local they are, and a diffusion, where there is one, how much each region "
-    "counts. "
-)
-_OF_SCORES = (
-    "Score matching, the variant used here, compares the slopes of model and data on average over the sample; a "
-    "diffusion, where there is one, decides how much each region counts. "
-)
-_BY_RATIOS = {
-    MPF: "Minimum probability flow sets the data in motion towards the model, with rates that are made from these "
-    "ratios, and measures how fast probability leaves the states that were observed: the slower, the better. ",
-    PseudoLikelihood: "The pseudo-likelihood multiplies the probabilities of each variable given all others, which are "
-    "made from these ratios; its negative logarithm takes the place of a discrepancy. ",
-    DFD: "The discrete Fisher divergence compares these ratios with those of the data on average over the sample. ",
-    DiscreteKSD: "If the model is right, certain averages that are built from these ratios are exactly zero; the "
-    "discrete kernel Stein discrepancy takes a whole space of them at once and measures how far those of the data are "
-    "from it. ",
-}
-_OF_CHAINS = _PROBLEM + (
-    "A Markov chain that leaves the model as it is does not need it. Contrastive divergence runs such chains from the "
-    "observations for a few steps: if the model is right, their ends look like their beginnings. The estimates are the "
-    "parameters at which ends and beginnings agree on average; they carry the noise of the chains."
-)
+_BY_CHAINS = _PROBLEM + ("A Markov chain that leaves the model invariant does not need it. ")
 _MINIMUM = "The estimates are the parameters at which the discrepancy is smallest."
 _ERRORS = (
     " Their standard errors follow from how sharply it rises around them and from how strongly each observation pulls; "
@@ -58,80 +35,100 @@ _ERRORS = (
 )
 
 
+class _Method(NamedTuple):
+    """How an introduction names a method, and a sentence that explains it."""
+
+    name: str
+    explanation: str
+
+
+_METHODS = {
+    DKSD: _Method(
+        "by minimising a kernel Stein discrepancy",
+        "The kernel Stein discrepancy takes a whole space of such averages at once and measures how far those of the "
+        "data are from zero; the kernel decides how local they are, and a diffusion, if there is one, how much each "
+        "region counts. ",
+    ),
+    DSM: _Method(
+        "by score matching",
+        "Score matching, the variant used here, compares the slopes of model and data on average over the sample; a "
+        "diffusion, if there is one, decides how much each region counts. ",
+    ),
+    MPF: _Method(
+        "by minimum probability flow",
+        "Minimum probability flow sets the data in motion towards the model, at rates that are made from these "
+        "ratios, and measures how fast probability leaves the observed states: the slower, the better. ",
+    ),
+    PseudoLikelihood: _Method(
+        "by maximising the pseudo-likelihood",
+        "The pseudo-likelihood multiplies the probabilities of each variable given all others, which are "
+        "made from these ratios; its negative logarithm takes the place of a discrepancy. ",
+    ),
+    DFD: _Method(
+        "by minimising a discrete Fisher divergence",
+        "The discrete Fisher divergence compares these ratios with those of the data on average over the sample. ",
+    ),
+    DiscreteKSD: _Method(
+        "by minimising a discrete kernel Stein discrepancy",
+        "If the model is right, certain averages that are built from these ratios are exactly zero; the discrete "
+        "kernel Stein discrepancy takes a whole space of them at once and measures how far those of the data are from "
+        "zero. ",
+    ),
+    CD: _Method(
+        "by contrastive divergence",
+        "Contrastive divergence runs such chains from the observations for a few steps: if the model is right, their "
+        "ends look like their beginnings. The estimates are the parameters at which ends and beginnings agree on "
+        "average; they carry the noise of the chains.",
+    ),
+}
+
+
+def _method_of(evidence: Evidence) -> _Method:
+    kind = type(evidence.fit.discrepancy)
+    return _METHODS.get(kind, _Method(f"by minimising {kind.__name__}", ""))
+
+
 def method(evidence: Evidence) -> str:
     """The method for a reader who has never heard of Stein."""
-    kind = type(evidence.fit.discrepancy)
-    if kind is CD:
-        return _OF_CHAINS
-    if evidence.discrete:
-        return (
-            _DISCRETE
-            + _BY_RATIOS.get(kind, "")
-            + _MINIMUM
-            + (_ERRORS if evidence.has_errors else "")
-        )
-    return (
-        METHOD
-        + {DKSD: _OF_KERNELS, DSM: _OF_SCORES}.get(kind, "")
-        + _MINIMUM
-        + (_ERRORS if evidence.has_errors else "")
-    )
+    explanation = _method_of(evidence).explanation
+    if type(evidence.fit.discrepancy) is CD:
+        return _BY_CHAINS + explanation
+    idea = _BY_RATIOS if evidence.discrete else _BY_SLOPES
+    return idea + explanation + _MINIMUM + (_ERRORS if evidence.has_errors else "")
 
 
 def outcome(evidence: Evidence) -> str:
-    """Whether it converged, in a word or three."""
+    """Whether the fit converged, in one to three words."""
     if evidence.fit.converged:
         return "Converged"
-    return (
-        "Convergence not shown" if int(evidence.fit.status) == status.FINISHED else "Not converged"
-    )
+    finished = int(evidence.fit.status) == status.FINISHED
+    return "Convergence not shown" if finished else "Not converged"
 
 
 def introduction(evidence: Evidence) -> str:
     """What was fitted, to what and how, in one sentence."""
     fit, p = evidence.fit, len(evidence.fit.names)
-    way = _WAYS.get(type(fit.discrepancy), f"by minimising {type(fit.discrepancy).__name__}")
     variables = "" if fit.d == 1 else f" of {fit.d} variables"
     free = "one free parameter" if p == 1 else f"{p} free parameters"
+    way = _method_of(evidence).name
     return f"{fit.model_name} with {free}, fitted to {fit.n} observations{variables} {way}."
 
 
-_WAYS = {
-    DKSD: "by minimising a kernel Stein discrepancy",
-    DSM: "by score matching",
-    MPF: "by minimum probability flow",
-    PseudoLikelihood: "by maximising the pseudo-likelihood",
-    DFD: "by minimising a discrete Fisher divergence",
-    DiscreteKSD: "by minimising a discrete kernel Stein discrepancy",
-    CD: "by contrastive divergence",
-}
-
-
 def advice(evidence: Evidence) -> str:
-    """What usually causes such a failure and what to do about it."""
+    """The usual causes of such a failure and what to do about them."""
     said = status.ADVICE.get(int(evidence.fit.status), "")
     return f"Usual causes and what to do: {said}." if said else ""
 
 
 def cautions(evidence: Evidence) -> Iterator[str]:
     """What one should know before trusting the numbers."""
-    if not evidence.fit.converged:
-        yield _of_end(evidence)
-        return
-    yield from _of_statistic(evidence)
-    yield from _of_errors(evidence)
-    if evidence.robustness is not None and not evidence.robustness.bounded:
-        yield "The estimate is not robust: a single observation far out can move it without limit."
-    yield from _of_weights(evidence)
-    yield from _of_rows(evidence)
-    yield from _of_bootstrap(evidence)
-
-
-def _of_end(evidence: Evidence) -> str:
-    """What the numbers are if there is no minimum."""
     if int(evidence.fit.status) == status.FINISHED:
-        return "The numbers below are where the steps ended. How far the minimum is from there is not known."
-    return "The numbers below are where the search stopped. They are not estimates, and have no standard errors."
+        yield "The numbers below are where the steps ended. How far the minimum is from there is not known."
+    elif not evidence.fit.converged:
+        yield "The numbers below are where the search stopped. They are not estimates, and have no standard errors."
+    else:
+        for of in (_of_statistic, _of_errors, _of_outliers, _of_weights, _of_rows, _of_bootstrap):
+            yield from of(evidence)
 
 
 def _of_statistic(evidence: Evidence) -> Iterator[str]:
@@ -148,7 +145,7 @@ def _of_errors(evidence: Evidence) -> Iterator[str]:
     """Why standard errors are missing, or may be too small."""
     fit = evidence.fit
     if not evidence.has_errors:
-        yield "There are no standard errors: none were asked for, or this discrepancy gives none."
+        yield "There are no standard errors: none were asked for, or this discrepancy has none."
         return
     if float(fit.condition) > _ILL:
         yield (
@@ -157,28 +154,34 @@ def _of_errors(evidence: Evidence) -> Iterator[str]:
         )
     if fit.n < _FEW * len(fit.names):
         yield (
-            f"There are only {fit.n} observations for {len(fit.names)} parameters. Intervals rest on large samples, so "
+            f"There are only {fit.n} observations for {len(fit.names)} parameters. Intervals assume a large sample, so "
             "they may be too narrow; compare them with a bootstrap."
         )
 
 
+def _of_outliers(evidence: Evidence) -> Iterator[str]:
+    if evidence.robustness is not None and not evidence.robustness.bounded:
+        yield "The estimate is not robust: a single distant observation can move it without limit."
+
+
 _ILL, _FEW, _FAR, _APART = 1e8, 10, 0.5, 1.5
-"""When to speak: condition number, observations for each parameter, standard errors that one row
-moves an estimate, ratio of the bootstrap's standard errors to those of the fit.
+"""When to caution: a condition number above the first, fewer observations for each parameter than
+the second, a row that moves an estimate by more standard errors than the third, and standard
+errors of the bootstrap and of the fit that differ by a larger factor than the fourth.
 """
 
 
 def _of_weights(evidence: Evidence) -> Iterator[str]:
     without = np.flatnonzero([] if evidence.weights is None else evidence.weights < _HARDLY)
-    if without.size:
-        noun, verb, they, s = (
-            ("Row", "has", "it", "s") if without.size == 1 else ("Rows", "have", "they", "")
-        )
-        rows = _list_rows(evidence.numbers[without])
-        yield (
-            f"{noun} {rows} {verb} less than {100 * _HARDLY:g}\N{NO-BREAK SPACE}% of the weight of an "
-            f"observation at the centre: {they} hardly affect{s} the estimates."
-        )
+    if not without.size:
+        return
+    noun, verb, affect = "Rows", "have", "they hardly affect"
+    if without.size == 1:
+        noun, verb, affect = "Row", "has", "it hardly affects"
+    yield (
+        f"{noun} {_list_rows(evidence.numbers[without])} {verb} less than {100 * _HARDLY:g}\N{NO-BREAK SPACE}% of the "
+        f"weight of an observation at the centre: {affect} the estimates."
+    )
 
 
 _HARDLY = 0.05
@@ -187,43 +190,39 @@ design it is more than 6 standard deviations from the median.
 """
 
 
+def _of_rows(evidence: Evidence) -> Iterator[str]:
+    count = int((evidence.largest > _FAR).sum())
+    if count:
+        rows = _list_rows(evidence.numbers[evidence.most_influential(count)])
+        one = f"Row {rows} alone moved an estimate by more than half a standard error. Look at it."
+        more = (
+            f"Rows {rows} each moved an estimate by more than half a standard error. Look at them."
+        )
+        yield one if count == 1 else more
+
+
 def _list_rows(rows: np.ndarray) -> str:
-    """Some row numbers, and how many more there are."""
+    """The first row numbers, and how many more there are."""
     more = f" and {len(rows) - _NAMED} others" if len(rows) > _NAMED else ""
     return ", ".join(map(str, rows[:_NAMED])) + more
 
 
-def _of_rows(evidence: Evidence) -> Iterator[str]:
-    size = evidence.largest
-    count = int((size > _FAR).sum())
-    if count == 1:
-        row = evidence.numbers[size.argmax()]
-        yield f"Row {row} alone moved an estimate by more than half a standard error. Look at it."
-    elif count:
-        rows = _list_rows(evidence.numbers[evidence.most_influential(count)])
-        yield f"Rows {rows} each moved an estimate by more than half a standard error. Look at them."
-
-
 _NAMED = 8
+"""The most rows that a caution lists."""
 
 
 def _of_bootstrap(evidence: Evidence) -> Iterator[str]:
-    if evidence.bootstrap is None or not evidence.has_errors:
+    found = evidence.bootstrap
+    if found is None or not evidence.has_errors:
         return
-    tried = len(evidence.bootstrap.converged)
-    failed = tried - int(evidence.bootstrap.converged.sum())
-    if failed:
-        yield f"{failed} of {tried} bootstrap replications did not converge; they are left out."
-    if tried - failed < 2:
+    tried, kept = len(found.converged), int(found.converged.sum())
+    if kept < tried:
+        yield f"{tried - kept} of {tried} bootstrap replications did not converge; they are left out."
+    if kept < 2:
         return
-    ours, theirs = (
-        np.array(list(errors.values())) for errors in (evidence.fit.bse, evidence.bootstrap.bse)
-    )
-    ratio = theirs / ours
+    pairs = zip(evidence.fit.bse.items(), found.bse.values(), strict=True)
     apart = [
-        name
-        for name, r in zip(evidence.fit.names, ratio, strict=True)
-        if not 1 / _APART < r < _APART
+        name for (name, ours), theirs in pairs if max(ours, theirs) >= _APART * min(ours, theirs)
     ]
     if apart:
         yield (
