@@ -51,10 +51,7 @@ class Bootstrap(eqx.Module):
         """Percentile intervals by name."""
         check_level(alpha)
         ends = np.quantile(self.theta[self.converged], [alpha / 2, 1 - alpha / 2], axis=0)
-        return {
-            name: (float(low), float(high))
-            for name, low, high in zip(self.names, *ends, strict=True)
-        }
+        return dict(zip(self.names, map(tuple, ends.T.tolist()), strict=True))
 
 
 def bootstrap(
@@ -88,39 +85,31 @@ def bootstrap(
     check_sample(fit, x)
     if replications < 2:
         raise ValueError(f"A bootstrap needs at least 2 replications, got {replications}.")
+    refit = _refit_one_by_one if fit.discrepancy.looks_up else _refit_compiled
     with precision(x, fit.model), bar(progress, replications, "bootstrap") as shown:
-        keys, data, found = jax.random.split(key, replications), jnp.asarray(x.plain), []
+        keys, found = jax.random.split(key, replications), []
+        problem = (fit.model, fit.discrepancy, solver, jnp.asarray(x.plain))
         for start in range(0, replications, _PORTION):
             part = keys[start : start + _PORTION]
-            refit = _refit_one_by_one if fit.discrepancy.looks_up else _refit_compiled
-            found.append(
-                jax.tree.map(np.asarray, refit(fit.model, fit.discrepancy, solver, data, part))
-            )
+            found.append(jax.tree.map(np.asarray, refit(problem, part)))
             shown.update(len(part))
     theta, converged = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Bootstrap(theta, converged, fit.names)
 
 
 @eqx.filter_jit
-def _refit_compiled(
-    model: Any, discrepancy: Any, solver: Any, x: Array, keys: Any
-) -> tuple[Array, Array]:
-    return jax.lax.map(lambda key: _refit(model, discrepancy, solver, x, key), keys)
+def _refit_compiled(problem: tuple, keys: Any) -> tuple[Array, Array]:
+    return jax.lax.map(lambda key: _refit(problem, key), keys)
 
 
-def _refit_one_by_one(
-    model: Any, discrepancy: Any, solver: Any, x: Array, keys: Any
-) -> tuple[Array, Array]:
-    theta, converged = zip(
-        *(_refit(model, discrepancy, solver, x, key) for key in keys), strict=True
-    )
-    return jnp.stack(theta), jnp.asarray(converged)
+def _refit_one_by_one(problem: tuple, keys: Any) -> tuple[Array, Array]:
+    theta, converged = zip(*(_refit(problem, key) for key in keys), strict=True)
+    return np.stack(theta), np.stack(converged)
 
 
-def _refit(model: Any, discrepancy: Any, solver: Any, x: Array, key: Any) -> tuple[Array, Any]:
+def _refit(problem: tuple, key: Any) -> tuple[Array, Any]:
+    model, discrepancy, solver, x = problem
     rows = jax.random.randint(key, (x.shape[0],), 0, x.shape[0])
-    walk = jax.random.fold_in(key, 1)
-    again = fit_again(
-        model, x[rows], discrepancy, solver=solver, key=walk, covariance=False, throw=False
-    )
+    options = {"solver": solver, "covariance": False, "throw": False}
+    again = fit_again(model, x[rows], discrepancy, key=jax.random.fold_in(key, 1), **options)
     return again.theta, again.converged

@@ -21,7 +21,7 @@ from ..data.spaces import space_of
 from ..discrepancies.base import AbstractDiscrepancy
 from ..params import names, theta, unwrap
 from ..solvers import sandwich as inference
-from ..solvers.objective import AbstractObjective, objective
+from ..solvers.objective import objective
 
 
 def value_and_grad(
@@ -108,9 +108,8 @@ def quadratic(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> Qu
     array([0.8, 0.4])
     """
     value, (A, v, c), predicted = _evaluate(_quadratic, None, discrepancy, model, x)
-    if not is_traced(value) and not np.allclose(
-        predicted, value, rtol=_QUADRATIC if value.dtype == np.float64 else _QUADRATIC_SINGLE
-    ):
+    rtol = _QUADRATIC if value.dtype == np.float64 else _QUADRATIC_SINGLE
+    if not is_traced(value) and not np.allclose(predicted, value, rtol=rtol):
         raise ValueError(
             "The loss of this model is not quadratic in θ, so it has no coefficients A, v, c. "
             "It is quadratic for an ExponentialFamily if the kernel and the diffusion do not depend on θ; "
@@ -143,39 +142,33 @@ def _evaluate(
     if not names(model):
         raise no_parameters()
     result = run(compute, discrepancy, model, x, often=True)
-    if not is_traced(result):
-        if not np.isfinite(result[0]):
-            discrepancy.explain(model, x, float(result[0]))
-        if what is not None and not all(
-            np.isfinite(part).all() for part in jax.tree.leaves(result)
-        ):
-            raise _bad_derivative(what)
+    if is_traced(result):
+        return result
+    if not np.isfinite(result[0]):
+        discrepancy.explain(model, x, float(result[0]))
+    finite = all(np.isfinite(part).all() for part in jax.tree.leaves(result))
+    if what is not None and not finite:
+        raise _bad_derivative(what)
     return result
-
-
-def _objective(
-    discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample
-) -> AbstractObjective:
-    return objective(discrepancy, model, sample, natural=True)
 
 
 def _value_and_grad(
     discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample
 ) -> tuple[Array, Array]:
-    return jax.value_and_grad(_objective(discrepancy, model, sample))(theta(model))
+    return jax.value_and_grad(objective(discrepancy, model, sample, natural=True))(theta(model))
 
 
 def _hessian(
     discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample
 ) -> tuple[Array, Array]:
-    target = _objective(discrepancy, model, sample)
+    target = objective(discrepancy, model, sample, natural=True)
     return target(theta(model)), target.second(theta(model)).hessian
 
 
 def _sandwich(
     discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample
 ) -> tuple[Array, Array]:
-    target = _objective(discrepancy, model, sample)
+    target = objective(discrepancy, model, sample, natural=True)
     return target(theta(model)), inference.sandwich(target.second(theta(model)), sample.size)[0]
 
 
@@ -189,7 +182,7 @@ def _quadratic(
     discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample
 ) -> tuple[Array, tuple, Array]:
     """The loss at an arbitrary θ, the coefficients from θ = 0, and the loss that they predict."""
-    target, here = _objective(discrepancy, model, sample), theta(model)
+    target, here = objective(discrepancy, model, sample, natural=True), theta(model)
     elsewhere = here + 1 + jnp.arange(here.size) / (1 + here.size)
     c, v, A, *_ = target.jet(jnp.zeros_like(here))
     return target(elsewhere), (A, v, c), elsewhere @ A @ elsewhere + v @ elsewhere + c

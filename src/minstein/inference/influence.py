@@ -48,7 +48,7 @@ def influence(
     if z is None:
         x.require_memory("The influence of every observation")
         discrepancy = fit.discrepancy.ready(fit.model, x)
-        rows = run(_influence_of_observations, (discrepancy, None), fit.model, x, by_rows=True)
+        rows = run(_influence_of_rows, discrepancy, fit.model, x, by_rows=True)
         return x.rows_like(rows)
     points = _points(fit, z, x)
     discrepancy = fit.discrepancy.ready(fit.model, x.with_points(points))
@@ -76,8 +76,7 @@ def dfbeta(fit: Fit, x: Any) -> Float[Array | Sharded, "n p"]:
     >>> bool(np.isclose(ms.dfbeta(fit, x)[0, 0], x.mean() - x[1:].mean()))
     True
     """
-    moved, others = influence(fit, x), fit.n - 1
-    return as_rows(moved).map(lambda rows: rows / others).plain
+    return as_rows(influence(fit, x)).map(lambda rows: rows / (fit.n - 1)).plain
 
 
 def extent(
@@ -99,8 +98,7 @@ def extent(
 def _influence_in_population(
     fit: Fit, z: Any, key: PRNGKeyArray | None, draws: int
 ) -> Float[Array, "k p"]:
-    if fit.discrepancy.irregular:
-        raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
+    _require_regular(fit)
     if not hasattr(fit.model, "sample"):
         raise TypeError(
             f"The influence function at the model needs draws from it, but {type(fit.model).__name__} has no sampler. "
@@ -116,6 +114,11 @@ def _influence_in_population(
     return run(_influence_at_model, (discrepancy, points), fit.model, x)
 
 
+def _require_regular(fit: Fit) -> None:
+    if fit.discrepancy.irregular:
+        raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
+
+
 def _points(fit: Fit, z: Any, x: Data) -> Array:
     z = np.asarray(read(z, space_of(fit.model)), x.dtype)
     if z.shape[1] != x.shape[1]:
@@ -124,9 +127,9 @@ def _points(fit: Fit, z: Any, x: Data) -> Array:
 
 
 def _sample_of(fit: Fit, x: Any) -> AbstractRows:
+    """Return the sample that was fitted; raise if there is no influence function on it."""
     x = read_or_leave(x, space_of(fit.model))
-    if fit.discrepancy.irregular:
-        raise TypeError(f"There is no influence function. {fit.discrepancy.irregular}")
+    _require_regular(fit)
     if not fit.converged:
         raise ValueError(
             f"The influence function is defined only at a minimum, and none was found. {fit.message}"
@@ -135,10 +138,8 @@ def _sample_of(fit: Fit, x: Any) -> AbstractRows:
     return x
 
 
-def _influence_of_observations(
-    tree: tuple, model: LogDensity, sample: Sample
-) -> Float[Array, "N p"]:
-    second = objective(tree[0], model, sample, natural=True).second(theta(model))
+def _influence_of_rows(discrepancy: Any, model: LogDensity, sample: Sample) -> Float[Array, "N p"]:
+    second = objective(discrepancy, model, sample, natural=True).second(theta(model))
     return sample.in_place(-(second.projections.T @ jnp.linalg.inv(second.hessian)))
 
 
@@ -149,7 +150,7 @@ def _influence_at(tree: tuple, model: LogDensity, sample: AnySample) -> Float[Ar
 
 
 def _influence_at_model(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "k p"]:
-    """The influence function at the model, where the Hessian is 2g."""
+    """The influence function at the model, for which the Hessian is 2g."""
     discrepancy, z = tree
     target = objective(discrepancy, model, sample, natural=True)
     return -jnp.linalg.solve(2 * target.jet(theta(model)).metric, target.shares(theta(model), z)).T

@@ -19,6 +19,7 @@ from ..params import unwrap
 from ..result.fitted import Fit
 from ..stein.operator import stein_kernel
 from .influence import extent, influence
+from .sensitivity import GROWS, climb
 
 _FAR = np.geomspace(1e2, 1e4, 5)
 """Distances, in units of the data's spread, at which rates are measured: far enough for the tails to
@@ -42,9 +43,6 @@ _OFF = 1e-9
 be finite at an edge.
 """
 
-_GROWS = 0.05
-"""A rate above this counts as growth: a slope between finite distances has an error."""
-
 
 class Robustness(NamedTuple):
     """The behaviour of an estimate under outliers.
@@ -67,7 +65,7 @@ class Robustness(NamedTuple):
     @property
     def bounded(self) -> bool:
         """Whether the influence of a single observation on every parameter is bounded."""
-        return all(rate <= _GROWS for rate in self.rates.values())
+        return all(rate <= GROWS for rate in self.rates.values())
 
     def __repr__(self) -> str:
         rows = [
@@ -98,16 +96,14 @@ def robustness(fit: Fit, x: Any) -> Robustness:
     centre, spread = median_and_mad(data)
     low, high = extent(fit, inside=_OFF)
     rays = np.concatenate([np.diag(spread)[np.isposinf(high)], -np.diag(spread)[np.isneginf(low)]])
-    far = np.abs(_influence_along(fit, x, centre, rays, _FAR))
-    near = sensitivity(
-        fit, x, *(np.clip(centre + side * _NEAR * spread, low, high) for side in (-1, 1))
-    )
+    z = (centre + _FAR[:, None] * rays[:, None, :]).reshape(-1, fit.d)
+    far = np.abs(influence(fit, x, z)) if len(z) else np.zeros((0, len(fit.names)))
     rates = _rates(far)
-    largest = np.maximum(
-        list(near.values()), np.where(rates > _GROWS, np.inf, far.max((0, 1), initial=0))
-    )
-    cluster = _cluster_rate(fit, data, centre, rays)
-    by_name = lambda values: dict(zip(fit.names, (float(v) for v in values), strict=True))
+    box = (np.clip(centre + side * _NEAR * spread, low, high) for side in (-1, 1))
+    near = list(sensitivity(fit, x, *box).values())
+    largest = np.maximum(near, np.where(rates > GROWS, np.inf, far.max(0, initial=0)))
+    cluster = _cluster_rate(fit, data, z)
+    by_name = lambda values: dict(zip(fit.names, values.tolist(), strict=True))
     return Robustness(by_name(largest), by_name(rates), cluster, _message(rates, cluster))
 
 
@@ -131,18 +127,12 @@ def sensitivity(fit: Fit, x: Any, low: Any, high: Any) -> dict[str, float]:
         raise ValueError(
             f"low must be below high in each coordinate, got {corners[0]} and {corners[1]}."
         )
-    grid = _fill_cube(_POINTS, fit.d)
-    points, reach = corners[0] + (corners[1] - corners[0]) * grid, (corners[1] - corners[0]) / 8
-    sizes = np.abs(np.asarray(influence(fit, x, points)))
-    best, largest = points[sizes.argmax(0)], sizes.max(0)
-    p = len(fit.names)
-    for _ in range(_ROUNDS if p <= _FEW else 0):
-        around = np.clip(best[:, None] + reach * (2 * grid[: _POINTS // 8] - 1), *corners)
-        sizes = np.abs(np.asarray(influence(fit, x, around.reshape(-1, fit.d)))).reshape(p, -1, p)
-        sizes = sizes[np.arange(p), :, np.arange(p)]
-        better = sizes.max(1) > largest
-        best = np.where(better[:, None], around[np.arange(p), sizes.argmax(1)], best)
-        largest, reach = np.maximum(largest, sizes.max(1)), reach / 4
+    grid, wide = _fill_cube(_POINTS, fit.d), corners[1] - corners[0]
+    offsets = wide / 8 * (2 * grid[: _POINTS // 8] - 1)
+    points_near = lambda best, i: np.clip(best[:, None] + offsets / 4.0**i, *corners)
+    size = lambda z: np.abs(np.asarray(influence(fit, x, z)))
+    rounds = _ROUNDS if len(fit.names) <= _FEW else 0
+    largest = climb(size, corners[0] + wide * grid, points_near, rounds)
     return dict(zip(fit.names, largest.tolist(), strict=True))
 
 
@@ -159,34 +149,22 @@ def _fill_cube(count: int, d: int) -> Float[Array, "k d"]:
     return np.concatenate([np.zeros((1, d)), between, np.ones((1, d))])
 
 
-def _influence_along(
-    fit: Fit, x: Any, centre: Array, rays: Array, distances: Array
-) -> Float[Array, "rays r p"]:
-    if not len(rays):
-        return np.zeros((0, len(distances), len(fit.names)))
-    z = centre + distances[:, None] * rays[:, None, :]
-    return np.asarray(influence(fit, x, z.reshape(-1, fit.d))).reshape(
-        len(rays), len(distances), -1
-    )
-
-
-def _rates(values: Float[Array, "rays r *p"]) -> Array:
+def _rates(values: Float[Array, "k p"]) -> Float[np.ndarray, " p"]:
     """The largest slope, over the rays, of log value in log distance at the far end.
 
-    It is −∞ if the values vanish.
+    The values are those at the distances `_FAR` on each ray. The slope is −∞ if they vanish.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(values)
+        logs = np.log(values).reshape(-1, len(_FAR), values.shape[1])
         slopes = (logs[:, -1] - logs[:, -2]) / np.log(_FAR[-1] / _FAR[-2])
     return np.where(np.isfinite(slopes), slopes, -np.inf).max(0, initial=-np.inf)
 
 
-def _cluster_rate(fit: Fit, x: Data, centre: Array, rays: Array) -> float | None:
-    if not isinstance(fit.discrepancy, DKSD) or not len(rays):
+def _cluster_rate(fit: Fit, x: Data, z: Float[Array, "k d"]) -> float | None:
+    if not isinstance(fit.discrepancy, DKSD) or not len(z):
         return None
-    z = (centre + _FAR[:, None] * rays[:, None, :]).reshape(-1, fit.d)
     values = run(_diagonal, (fit.discrepancy, z), fit.model, x)
-    return float(_rates(np.abs(values).reshape(len(rays), len(_FAR), 1))[0])
+    return float(_rates(np.abs(values)[:, None])[0])
 
 
 def _diagonal(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, " k"]:
@@ -196,12 +174,12 @@ def _diagonal(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, " 
 
 
 def _message(rates: Array, cluster: float | None) -> str:
-    if (rates > _GROWS).any():
+    if (rates > GROWS).any():
         return (
-            "Not robust: a single observation far out moves the estimate without limit. "
+            "Not robust: a single distant observation can move the estimate without limit. "
             "A decaying diffusion bounds its influence: ms.DKSD(kernel, ms.diffusions.decay(alpha, centre))."
         )
-    if cluster is not None and cluster > _GROWS:
+    if cluster is not None and cluster > GROWS:
         return (
             "A single outlier does bounded harm, but many in one place would still bias the estimate, because k⁰(z, z) "
             "grows with their distance. A diffusion that decays faster than the score grows prevents this."

@@ -28,8 +28,8 @@ _FEWEST = 16
 _CLOSER = 2.0 ** -np.arange(-1, 5)
 """The radius, in spreads, of the search around the best point for each parameter in each round."""
 
-_GROWS = 0.05
-"""A rate above this counts as growth, as in `ms.robustness`."""
+GROWS = 0.05
+"""A rate above this counts as growth: a slope between finite distances has an error."""
 
 
 def largest_size(size: Callable, x: Float[Array, "n d"], box: Box) -> Float[Array, " p"]:
@@ -49,8 +49,15 @@ def largest_size(size: Callable, x: Float[Array, "n d"], box: Box) -> Float[Arra
     with np.errstate(divide="ignore", invalid="ignore"):
         rates = np.log(far[1] / far[0]) / np.log(_FAR[1] / _FAR[0])
     near = along(np.linspace(0, _NEAR, max(BLOCK // len(rays), _FEWEST)))
-    largest = _climb(sizes, near, spread)
-    return np.where((rates > _GROWS).any(0), np.inf, np.maximum(largest, far.max((0, 1))))
+    random = np.random.default_rng(0)
+
+    def points_near(best: Float[Array, "p d"], i: int) -> Float[Array, "p k d"]:
+        cloud = random.normal(size=(len(best), max(BLOCK // len(best), _FEWEST), d))
+        return best[:, None] + spread * _CLOSER[i] * cloud
+
+    # in one dimension the points are so dense that the error is below 10⁻³ without refinement
+    largest = climb(sizes, near, points_near, len(_CLOSER) if d > 1 else 0)
+    return np.where((rates > GROWS).any(0), np.inf, np.maximum(largest, far.max((0, 1))))
 
 
 def _sizes(size: Callable, z: Float[Array, "k d"], box: Box) -> Float[Array, "k p"]:
@@ -74,20 +81,22 @@ def _rays(d: int) -> Float[Array, "r d"]:
     return np.concatenate([axes, more / np.linalg.norm(more, axis=1, keepdims=True)])
 
 
-def _climb(
-    sizes: Callable, z: Float[Array, "k d"], spread: Float[Array, " d"]
+def climb(
+    sizes: Callable, z: Float[Array, "k d"], points_near: Callable, rounds: int
 ) -> Float[Array, " p"]:
-    """The largest size for each parameter at the points z or, in several dimensions, near the best.
+    """The largest size for each parameter at the points z, or near the best of them.
 
-    In one dimension the points are so dense that the error is below 10⁻³ without refinement.
+    Args:
+        sizes: the size at each row, for each parameter.
+        z: the points to begin with.
+        points_near: points around the best point of each parameter, given these and the number of
+            the round.
+        rounds: the number of rounds of refinement.
     """
-    values, random = sizes(z), np.random.default_rng(0)
-    best, largest = z[values.argmax(0)], values.max(0)
-    p = len(largest)
-    each = np.arange(p)
-    for closer in _CLOSER if z.shape[1] > 1 else ():
-        cloud = random.normal(size=(p, max(BLOCK // p, _FEWEST), z.shape[1]))
-        around = best[:, None] + spread * closer * cloud
+    values = sizes(z)
+    best, largest, each = z[values.argmax(0)], values.max(0), np.arange(values.shape[1])
+    for i in range(rounds):
+        around = points_near(best, i)
         values = sizes(around.reshape(-1, z.shape[1])).reshape(*around.shape[:2], -1)[each, :, each]
         better = values.max(1) > largest
         best = np.where(better[:, None], around[each, values.argmax(1)], best)

@@ -193,7 +193,8 @@ def _statistics(variables: tuple[str, ...], x: np.ndarray) -> str:
     """The table of quantiles, means and standard deviations, upright if the variables are few."""
     quantiles = np.quantile(x, list(_QUANTILES.values()), axis=0)
     quantiles[np.abs(quantiles) < 1e-12 * np.abs(x).max(0)] = 0
-    cells = [[number(float(v)) for v in row] for row in (*quantiles, x.mean(0), x.std(0))]
+    moments = [[column.mean() for column in x.T], [column.std() for column in x.T]]
+    cells = [[number(float(v)) for v in row] for row in (*quantiles, *moments)]
     caption, names = (
         "Quantiles, mean and standard deviation",
         (*_QUANTILES, "mean", "std. deviation"),

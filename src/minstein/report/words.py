@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..discrepancies.base import AbstractPairwise
 from ..discrepancies.contrastive import CD
 from ..discrepancies.discrete import DFD, MPF, PseudoLikelihood
 from ..discrepancies.discrete_ksd import DiscreteKSD
@@ -136,8 +135,7 @@ def _of_statistic(evidence: Evidence) -> Iterator[str]:
     about it, and the V-statistic as its discrepancy.
     """
     fit = evidence.fit
-    asked = isinstance(fit.discrepancy, AbstractPairwise) and fit.discrepancy.unbiased
-    if asked and bool(fit.as_v):
+    if getattr(fit.discrepancy, "unbiased", False) and bool(fit.as_v):
         yield "The U-statistic had no minimum near the data, so the V-statistic was minimised instead."
 
 

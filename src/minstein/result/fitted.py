@@ -27,32 +27,32 @@ class Fit(eqx.Module):
     """A fitted model, how it was found, and how far to trust it. It holds no data and computes
     nothing later.
 
-    Made by `ms.fit`; under `vmap` the arrays have a leading axis of replications.
+    `ms.fit` returns it; under `vmap` the arrays have a leading axis of replications.
 
     Attributes:
         model: the fitted model.
         theta: the estimates as a vector, in the order of `names`.
-        discrepancy: the one that was minimised, with a θ-dependent diffusion held where it was
+        discrepancy: the discrepancy that was minimised; a θ-dependent diffusion is the one that was
             held.
         loss: its value at the fitted model.
-        status: how the search ended, a number of `minstein.status`; `converged` and `message` put
-            it in words.
-        steps: iterations of the search that won.
+        status: how the search ended, one of the numbers in `minstein.status`; `converged` and
+            `message` put it in words.
+        steps: the number of iterations of the search that won.
         condition: the condition number of the Hessian, in units in which its diagonal is one.
-        cov: the covariance of the estimates, or None where it was not asked for; NaN where the fit
-            has not converged.
-        as_v: whether the V-statistic had to stand in for a U-statistic without a minimum.
+        cov: the covariance of the estimates; None if it was not asked for, NaN if the fit has not
+            converged.
+        as_v: whether a V-statistic replaced a U-statistic that had no minimum.
         trace: the loss at each step.
         n, d: the shape of the data.
-        solver: what was done, in words.
-        notes: what else one should know.
-        key: the key of the search where it was random.
-        data: a digest of the sample, by which other data are refused where the same are needed;
+        solver: the solver, in words.
+        notes: other things that one should know.
+        key: the key of the search if it was random.
+        data: a digest of the sample, by which other data are refused if the same are needed;
             empty if unknown, as for rows on disk or on several devices.
-        used: how many parameters the estimating equation of each one involves, by which intervals
-            and Wald tests are corrected for small samples; None if that is not known, and then all
-            are counted.
-        solver_kind: the name of the solver's class; empty in files that are older than it.
+        used: the number of parameters in the estimating equation of each parameter, by which
+            intervals and Wald tests are corrected for small samples; None if it is not known, and
+            then all parameters are counted.
+        solver_kind: the name of the solver's class; empty in files of earlier versions.
 
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([1.0, 2.0, 6.0]), ms.SM())
     >>> fit.params, fit.converged, fit.n
@@ -82,12 +82,12 @@ class Fit(eqx.Module):
 
     @property
     def model_name(self) -> str:
-        """The name of the model's class, or of a model of one's own that is not in the file."""
+        """The name of the model's class, or the saved name of a model that is not in the file."""
         return self.model.text if isinstance(self.model, Missing) else type(self.model).__name__
 
     @property
     def converged(self) -> Any:
-        """Whether a minimum was found: true or false, or an array of them for replications."""
+        """Whether a minimum was found: a boolean, or an array of them for replications."""
         return _numbers(_plain(self.status) == status.CONVERGED)
 
     @property
@@ -95,11 +95,8 @@ class Fit(eqx.Module):
         """How the search ended, in words."""
         if not self._batch:
             return status.MEANING[int(self.status)]
-        codes, counts = np.unique(np.asarray(self.status), return_counts=True)
-        return " ".join(
-            f"{count}: {status.MEANING[int(code)]}"
-            for code, count in zip(codes, counts, strict=True)
-        )
+        counts = zip(*np.unique(np.asarray(self.status), return_counts=True), strict=True)
+        return " ".join(f"{count}: {status.MEANING[int(code)]}" for code, count in counts)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -108,7 +105,7 @@ class Fit(eqx.Module):
 
     @property
     def bse(self) -> dict[str, Any]:
-        """Standard errors by name; NaN where the fit has not converged or none were asked for."""
+        """Standard errors by name; NaN if the fit has not converged or none were asked for."""
         if self.cov is None:
             return self._by_name(np.full((*np.shape(self.loss), len(self.names)), np.nan))
         cov = _plain(self.cov)
@@ -125,33 +122,29 @@ class Fit(eqx.Module):
         """Intervals of level 1 − alpha by name: t(n − k) · √(n/(n − k)) standard errors to either
         side.
 
-        k is how many parameters the equation of the estimate involves, `used`. Those of positive
+        k is the number of parameters in the equation of the estimate, `used`. Intervals of positive
         parameters are symmetric in the logarithm and stay positive; those of weights stay in (0,
-        1). NaN where the fit has not converged, or where k is not below n.
+        1). NaN if the fit has not converged, or if k is not below n.
         """
-        half = width(alpha, self.n, self._used)
-        estimates, errors_ = self.params, self.bse
-        ends = (
-            interval(estimates[name], errors_[name], link, half[..., i])
-            for i, (name, link) in enumerate(zip(self.names, self.links, strict=True))
-        )
-        return {
-            name: (_numbers(low), _numbers(high))
-            for name, (low, high) in zip(self.names, ends, strict=True)
-        }
+        half, centre, spread = width(alpha, self.n, self._used), self.params, self.bse
+        found = {}
+        for i, (name, link) in enumerate(zip(self.names, self.links, strict=True)):
+            low, high = interval(centre[name], spread[name], link, half[..., i])
+            found[name] = (_numbers(low), _numbers(high))
+        return found
 
     def wald_test(self, R: Any, r: Any = 0.0) -> Wald:
         """The Wald test of the linear hypothesis Rθ = r, or of a smaller model.
 
         A hypothesis about one parameter has a p-value below alpha exactly if its value is outside
-        the interval of level 1 − alpha, unless the parameter is positive or a weight: intervals of
-        those are on another scale.
+        the interval of level 1 − alpha, unless the parameter is positive or a weight, whose
+        intervals are on another scale.
 
         Args:
             R: a row for each hypothesis, a column for each parameter; or the fit of the same model
-                with some of its parameters held by `ms.fixed`, to test whether they are what they
-                were held at.
-            r: what Rθ is under the hypothesis.
+                with some of its parameters held by `ms.fixed`, to test whether they have these
+                values.
+            r: the value of Rθ under the hypothesis.
         """
         if self._batch or not self.converged:
             raise ValueError(f"A Wald test needs one fit that converged. {self.message}")
@@ -160,22 +153,23 @@ class Fit(eqx.Module):
         return wald(_plain(self.theta), self.cov_params(), R, r, self.n, self._used)
 
     def summary(self, alpha: Any = 0.05) -> Summary:
-        """The fit as a table: estimates, standard errors, intervals, and what was done. Print it,
-        or convert it.
+        """The fit as a table of estimates, standard errors and intervals, with what was done. Print
+        it, or convert it.
         """
         if self._batch:
             raise ValueError("A summary is of one fit; these are replications.")
-        shown = self.names if len(self.names) <= _MOST_ROWS else self.names[:_FEW_ROWS]
-        more = (
-            ()
-            if shown == self.names
-            else (f"… and {len(self.names) - len(shown)} more parameters.",)
+        hidden = len(self.names) - _FEW_ROWS if len(self.names) > _MOST_ROWS else 0
+        columns, rows = _table(self, alpha)
+        notes = [f"… and {hidden} more parameters."] if hidden else []
+        notes += [*_without_intervals(self), *self.notes]
+        variables = f" of {self.d} variables" if self.d > 1 else ""
+        return Summary(
+            clean(f"{self.model_name}, {self.n} observations{variables}"),
+            tuple((name, clean(value)) for name, value in _facts(self)),
+            columns,
+            rows[: len(rows) - hidden],
+            tuple(map(clean, notes)),
         )
-        columns, rows = _table(self, shown, alpha)
-        rows = tuple((clean(name), values) for name, values in rows)
-        facts = tuple((name, clean(value)) for name, value in _facts(self))
-        notes = more + _without_intervals(self) + self.notes
-        return Summary(clean(_title(self)), facts, columns, rows, tuple(map(clean, notes)))
 
     def _by_name(self, values: Float[Array, "*r p"]) -> dict[str, Any]:
         values = _plain(values)
@@ -183,21 +177,18 @@ class Fit(eqx.Module):
 
     @property
     def _used(self) -> Float[Array, "*r p"]:
-        """`used`, or all parameters where it is not known: in older files, and while JAX is
-        tracing.
-        """
-        if self.used is None or is_traced(self.used):
-            return np.full(len(self.names), float(len(self.names)))
-        return np.asarray(self.used)
+        """`used`, or all parameters if it is not known, as in older files and while JAX is tracing."""
+        unknown = self.used is None or is_traced(self.used)
+        return (
+            np.full(len(self.names), float(len(self.names))) if unknown else np.asarray(self.used)
+        )
 
     @property
     def _batch(self) -> bool:
         return np.ndim(self.loss) > 0
 
     def save(self, path: str | Path) -> None:
-        """Write the fit to a JSON file; `ms.load(path)` reads it back. The file is complete or not
-        there.
-        """
+        """Write the fit to a JSON file, whole or not at all; `ms.load(path)` reads it back."""
         write(self, path)
 
     def __repr__(self) -> str:
@@ -210,64 +201,58 @@ class Fit(eqx.Module):
 
 
 def check_sample(fit: Fit, x: Data) -> None:
-    """Refuse data that have been read and are not the sample that the fit was made from."""
+    """Raise if data that have been read are not the sample that was fitted."""
     if x.shape != (fit.n, fit.d):
         raise _another_sample(
             f"has shape {x.shape}, but the fit was made from a sample of shape {fit.n, fit.d}"
         )
     if fit.data and as_rows(x).digest() not in ("", fit.data):
         raise _another_sample(
-            "has other values, or the same in another order, than the fit was made from"
+            "has other values, or the same in another order, than the sample that was fitted"
         )
 
 
 def _held(smaller: Fit, larger: Fit) -> tuple[Array, Array]:
-    """R and r of the hypothesis that what only the larger model fits is as the smaller one has it."""
+    """R and r of the hypothesis that parameters of only the larger model have the values that they
+    have in the smaller one.
+    """
     extra = [name not in smaller.names for name in larger.names]
-    values = jax.tree.leaves(smaller.model)
-    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(larger.model)]
-    if (
-        shapes != [np.shape(leaf) for leaf in values]
-        or not any(extra)
-        or not set(smaller.names) <= set(larger.names)
-    ):
+    shapes = lambda fit: [np.shape(leaf) for leaf in jax.tree.leaves(fit.model)]
+    nested = any(extra) and set(smaller.names) <= set(larger.names)
+    if not nested or shapes(smaller) != shapes(larger):
         raise ValueError(
             f"The fit of {', '.join(smaller.names)} is not nested in that of {', '.join(larger.names)}. "
             "Fit the same model with some of its parameters held: ms.fixed(value)."
         )
-    at_smaller = jax.tree.unflatten(jax.tree.structure(larger.model), values)
+    structure = jax.tree.structure(larger.model)
+    at_smaller = jax.tree.unflatten(structure, jax.tree.leaves(smaller.model))
     return np.eye(len(extra))[extra], theta(at_smaller)[extra]
 
 
 _MOST_ROWS, _FEW_ROWS = 30, 5
-"""A fit with more parameters than the first number shows only as many as the second."""
-
-
-def _title(fit: Fit) -> str:
-    variables = f" of {fit.d} variables" if fit.d > 1 else ""
-    return f"{fit.model_name}, {fit.n} observations{variables}"
+"""A summary shows at most the first number of parameters; if there are more, only the second."""
 
 
 def _without_intervals(fit: Fit) -> tuple[str, ...]:
-    """For which estimates there are no intervals, although there are standard errors."""
+    """A note on the estimates that have standard errors but not intervals, if there are any."""
     without = [name for name, k in zip(fit.names, fit._used, strict=True) if k >= fit.n]
     if not without or not fit.converged or fit.cov is None:
         return ()
     which = ", ".join(without[:_FEW_ROWS]) + (", …" if len(without) > _FEW_ROWS else "")
     return (
-        f"No intervals for {len(without)} of {len(fit.names)} parameters ({which}): their equations involve as many "
-        f"parameters as there are observations, {fit.n}, or more, so that nothing is left to tell the error from.",
+        f"No intervals for {len(without)} of {len(fit.names)} parameters ({which}): their equations involve "
+        f"at least as many parameters as there are observations, {fit.n}, so no degrees of freedom are left.",
     )
 
 
-def _table(fit: Fit, shown: tuple[str, ...], alpha: Any) -> tuple[tuple[str, ...], tuple]:
-    """Columns and rows; estimates alone where there are no standard errors."""
+def _table(fit: Fit, alpha: Any) -> tuple[tuple[str, ...], tuple]:
+    """Columns and rows of a summary; only estimates if there are no standard errors."""
     estimates, spread = fit.params, fit.bse
     if not fit.converged or not np.isfinite(list(spread.values())).all():
-        return ("estimate",), tuple((name, (estimates[name],)) for name in shown)
-    ends = fit.conf_int(alpha)
+        return ("estimate",), tuple((clean(name), (estimates[name],)) for name in fit.names)
     columns = ("estimate", "std. error", f"{100 * (1 - alpha):g} % from", "to")
-    return columns, tuple((name, (estimates[name], spread[name], *ends[name])) for name in shown)
+    ends = fit.conf_int(alpha).items()
+    return columns, tuple((clean(n), (estimates[n], spread[n], *pair)) for n, pair in ends)
 
 
 def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
@@ -284,11 +269,11 @@ def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
 
 
 _SANDWICH = "sandwich, from the Hessian of the loss that was minimised"
-_NOT_SMOOTH = "none, as the loss is not smooth at its minimum; see ms.bootstrap"
+_NOT_SMOOTH = "none, because the loss is not smooth at its minimum; see ms.bootstrap"
 
 
 def _plain(array: Array) -> Array:
-    """A NumPy array, which keeps its digits whatever JAX's settings are, unless JAX is tracing."""
+    """A NumPy array, which keeps its precision whatever JAX's settings are, unless JAX is tracing."""
     return array if is_traced(array) else np.asarray(array)
 
 
@@ -302,9 +287,9 @@ def load(path: str | Path, *, model: Any = None, discrepancy: Any = None) -> Fit
 
     Args:
         path: the file.
-        model: where the model has functions or modules of your own: the model that was fitted, to
-            take them from.
-        discrepancy: likewise, for a kernel or a diffusion that is a function.
+        model: the model that was fitted, if it has functions or modules of your own, which are not
+            in the file.
+        discrepancy: likewise the discrepancy, if its kernel or diffusion is a function.
 
     >>> import tempfile
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), np.array([1.0, 2.0, 6.0]), ms.SM())

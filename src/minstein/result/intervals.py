@@ -15,7 +15,7 @@ class Wald(NamedTuple):
     Attributes:
         statistic: (Rθ̂ − r)ᵀ(R C Rᵀ)⁻¹(Rθ̂ − r), C the covariance of the estimates.
         df: the number of hypotheses q.
-        p: the p-value. With k the most parameters in the equation of an estimate that is tested,
+        p: the p-value. With k the largest number of parameters in the equation of a tested estimate,
             statistic·ν/(nq) has the F distribution with q and ν = n − k − q + 1 degrees of freedom;
             NaN if ν is not positive.
     """
@@ -33,17 +33,15 @@ def wald(
     n: int,
     used: Float[Array, " p"],
 ) -> Wald:
-    """Test the linear hypothesis Rθ = r, with the reference of the intervals: that of Hotelling's
-    T² for a mean.
+    """Test the linear hypothesis Rθ = r, with the reference distribution of Hotelling's T² for a
+    mean, as the intervals have.
     """
     R = np.atleast_2d(np.asarray(R, float))
     if R.shape[1] != theta.size:
         raise ValueError(
             f"R must have a column for each of the {theta.size} parameters, got shape {R.shape}."
         )
-    gap = R @ theta - np.asarray(r, float)
-    middle = R @ cov @ R.T
-    q = len(R)
+    gap, middle, q = R @ theta - np.asarray(r, float), R @ cov @ R.T, len(R)
     if np.linalg.matrix_rank(middle) < q:
         raise ValueError(
             "The rows of R are linearly dependent, so the hypotheses repeat each other: drop one."
@@ -54,26 +52,29 @@ def wald(
     return Wald(statistic, q, p)
 
 
-_TO = {"identity": lambda t: t, "log": np.log, "logit": special.logit}
-_FROM = {"identity": lambda e: e, "log": np.exp, "logit": special.expit}
-_SLOPE = {"identity": np.ones_like, "log": lambda t: 1 / t, "logit": lambda t: 1 / (t * (1 - t))}
+_SCALES = {
+    "identity": (lambda t: t, lambda e: e, np.ones_like),
+    "log": (np.log, np.exp, lambda t: 1 / t),
+    "logit": (special.logit, special.expit, lambda t: 1 / (t * (1 - t))),
+}
+"""The function of each link, its inverse, and its derivative."""
 
 
 def interval(estimate: Any, error: Any, link: str, width: Any) -> tuple[Any, Any]:
-    """estimate ± width · error on the scale of the link, carried back: positive parameters have
-    positive intervals.
+    """estimate ± width · error on the scale of the link, transformed back: intervals of positive
+    parameters are positive.
     """
+    to, back, slope = _SCALES[link]
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        centre, half = _TO[link](estimate), width * error * _SLOPE[link](estimate)
-        return _FROM[link](centre - half), _FROM[link](centre + half)
+        centre, half = to(estimate), width * error * slope(estimate)
+        return back(centre - half), back(centre + half)
 
 
 def width(alpha: Any, n: int, used: Float[Array, "*r p"]) -> Float[Array, "*r p"]:
     """Half the length of intervals of level 1 − alpha, in standard errors: t(n − k) · √(n/(n − k)).
 
-    The factor makes up for the k parameters in the equation of an estimate, by which its residuals
-    are too small; with one it gives a normal mean its exact interval. NaN if there are as many
-    parameters in it as observations.
+    The factor corrects for the k parameters in the equation of an estimate, which make its residuals
+    too small; with k = 1 the interval of a normal mean is exact. NaN if k is not below n.
     """
     check_level(alpha)
     left = n - np.asarray(used, float)
@@ -82,13 +83,13 @@ def width(alpha: Any, n: int, used: Float[Array, "*r p"]) -> Float[Array, "*r p"
 
 
 def check_level(alpha: Any) -> None:
-    """Refuse what is not one minus the level of an interval."""
+    """Raise if alpha is not one minus the level of an interval."""
     if not isinstance(alpha, float | int | np.number):
         raise TypeError(
-            f"alpha must be a number between 0 and 1, such as 0.05 for intervals of 95 %, got {alpha!r}. The intervals "
+            f"alpha must be a number between 0 and 1, such as 0.05 for 95 % intervals, got {alpha!r}. The intervals "
             "of all parameters come as a dictionary by name."
         )
     if not 0 < alpha < 1:
         raise ValueError(
-            f"alpha must be between 0 and 1, got {alpha:g}: 0.05 for intervals of 95 %."
+            f"alpha must be between 0 and 1, such as 0.05 for 95 % intervals, got {alpha:g}."
         )

@@ -42,13 +42,13 @@ ROOMS = {
     "contrastive": ("discrepancies.contrastive",),
     "backends": ("pairs.backends",),
 }
-"""The names of rooms in files, and the modules in which the classes of each are found. Modules may
-move; names stay.
+"""The names of rooms in files, and the modules that define the classes of each. Modules may move;
+names stay.
 """
 
 
 class Missing(eqx.Module):
-    """In place of something that was written in Python and is therefore not in the file."""
+    """A placeholder for something that was written in Python and is therefore not in the file."""
 
     text: str = eqx.field(static=True)
 
@@ -66,7 +66,7 @@ class Missing(eqx.Module):
 
 
 def write(thing: Any, path: str | Path) -> None:
-    """Write an object of one of our classes."""
+    """Write an object of one of our classes to a JSON file."""
     versions = {"minstein": __version__, "jax": jax.__version__, "numpy": np.__version__}
     about = {"format": FORMAT, "version": VERSION, "python": platform.python_version(), **versions}
     content = _encode(thing)
@@ -76,7 +76,7 @@ def write(thing: Any, path: str | Path) -> None:
 
 
 def read(path: str | Path, template: Any) -> Any:
-    """The object in a file. What was written in Python is taken from the template, where that has
+    """Return the object in a file. What was written in Python is taken from the template, if it has
     it.
     """
     text = Path(path).read_bytes()
@@ -84,37 +84,38 @@ def read(path: str | Path, template: Any) -> Any:
         data = json.loads(text)
         _check_head(data)
         if data["version"] <= VERSION:
+            _check_digest(data)
             return _decode(data["content"], template)
+    except KeyError as reason:
+        raise not_a_fit(path, f"{reason.args[0]} is missing or unknown") from reason
     except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as reason:
-        raise not_a_fit(path, _in_words(reason)) from reason
+        line = (str(reason).splitlines() or ["it cannot be read"])[0]
+        raise not_a_fit(path, line[:200].rstrip(".")) from reason
     raise _newer_file(path, data["version"], data.get("minstein", "of unknown version"))
 
 
 def _check_head(data: dict[str, Any]) -> None:
-    """Refuse another format, and content that is not what was written; files of 0.1 have no digest."""
+    """Refuse a file of another format."""
     if data["format"] != FORMAT:
-        raise ValueError("its format is another")
+        raise ValueError("it has another format")
     if type(data["version"]) is not int:
         raise TypeError("the version of its format is not a number")
-    if data["version"] <= VERSION and data.get("sha256", _digest(data["content"])) != _digest(
-        data["content"]
-    ):
+
+
+def _check_digest(data: dict[str, Any]) -> None:
+    """Refuse content that was changed. Files of 0.1 have no digest."""
+    digest = _digest(data["content"])
+    if data.get("sha256", digest) != digest:
         raise ValueError("its content has been changed")
 
 
 def _digest(content: Any) -> str:
-    """Of the encoded object, however the file is laid out."""
+    """The digest of the encoded object, which does not depend on the layout of the file."""
     return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).hexdigest()
 
 
-def _in_words(reason: Exception) -> str:
-    if isinstance(reason, KeyError):
-        return f"{reason.args[0]} is missing or unknown"
-    return (str(reason).splitlines() or ["it cannot be read"])[0][:200].rstrip(".")
-
-
 def _encode(node: Any) -> Any:
-    """An object as what JSON has: numbers, texts, lists, and dictionaries that say what they are."""
+    """An object as JSON values: numbers, texts, lists, and dictionaries that name their kind."""
     match node:
         case None | bool() | int() | float() | str():
             return node
@@ -126,6 +127,8 @@ def _encode(node: Any) -> Any:
             return {"dict": [[key, _encode(part)] for key, part in node.items()]}
         case jax.Array() | np.ndarray() | np.generic():
             return _encode_array(node)
+        case Missing(text=text):
+            return {"python": text, "leaves": []}
     if type(node) in _names():
         fields = {f.name: _encode(getattr(node, f.name)) for f in dataclasses.fields(node)}
         return {"class": _names()[type(node)], "fields": fields}
@@ -134,7 +137,7 @@ def _encode(node: Any) -> Any:
 
 
 def _encode_array(array: Any) -> dict[str, Any]:
-    """An array by its values, type and shape; a key of JAX by its data and its generator."""
+    """An array as its values, type and shape; a JAX key as its data and its generator."""
     if jnp.issubdtype(array.dtype, jax.dtypes.prng_key):
         values = np.asarray(jax.random.key_data(array)).tolist()
         return {"key": values, "impl": str(jax.random.key_impl(array))}
@@ -143,15 +146,14 @@ def _encode_array(array: Any) -> dict[str, Any]:
 
 
 def _text(node: Any) -> str:
-    if isinstance(node, Missing):
-        return node.text
+    """The name of a function, or of the class of an object."""
     function = getattr(node, "func", node)
     return getattr(function, "__name__", None) or type(node).__name__
 
 
 @functools.cache
 def kinds() -> dict[str, type]:
-    """Return the classes that a file may name, by their names in files, such as "kernels.IMQ"."""
+    """Return the classes that a file may contain, by their names in files, such as "kernels.IMQ"."""
     found = {}
     for room, modules in ROOMS.items():
         for module in modules:
@@ -170,7 +172,7 @@ def _names() -> dict[type, str]:
 
 
 def _kind(name: str) -> type:
-    """Return the class of this name; files of version 1 have module paths, such as
+    """Return the class of this name. Files of version 1 have module paths, such as
     minstein.kernels.radial.IMQ.
     """
     rooms = name.split(".")
@@ -178,11 +180,11 @@ def _kind(name: str) -> type:
 
 
 def _decode(data: Any, template: Any) -> Any:
-    """The object that was encoded; `template` is what the user gave in its place, or None."""
+    """Return the object that was encoded; `template` is the user's object in its place, or None."""
     match data:
         case None | bool() | int() | float() | str():
             return data
-        case {"array": values, "dtype": dtype, "shape": shape}:
+        case {"array": values, "dtype": str(dtype), "shape": shape}:
             return _array(values, dtype, shape)
         case {"key": values, "impl": impl}:
             return jax.random.wrap_key_data(jnp.asarray(values, jnp.uint32), impl=impl)
@@ -192,58 +194,47 @@ def _decode(data: Any, template: Any) -> Any:
             return [_decode(part, _at(template, i)) for i, part in enumerate(parts)]
         case {"dict": parts}:
             return {key: _decode(part, _at(template, key)) for key, part in parts}
-        case {"class": name, "fields": fields}:
-            return _build(name, fields, template)
-        case {"python": text, "leaves": leaves}:
-            return (
-                Missing(text)
-                if template is None
-                else _fill(template, [_decode(x, None) for x in leaves])
-            )
+        case {"class": str(name), "fields": dict(fields)}:
+            return _build(_kind(name), fields, template)
+        case {"python": text, "leaves": _} if template is None:
+            return Missing(text)
+        case {"python": _, "leaves": leaves}:
+            return _fill(template, [_decode(leaf, None) for leaf in leaves])
     raise ValueError("an entry is unknown")
 
 
-_KINDS = {"b": "b", "i": "iu", "u": "iu", "f": "fiu"}
-"""Which kinds of numbers an array of each kind may be written as."""
+_DTYPES = {
+    "bool": "b",
+    **{f"{sign}int{bits}": "iu" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": "fiu" for bits in (16, 32, 64)},
+}
+"""The types of arrays, and the kinds of numbers as which the values of each may be written."""
 
 
-def _array(values: Any, dtype: Any, shape: Any) -> np.ndarray:
-    """An array of numbers: text that NumPy would read as numbers, or whole numbers beyond its
-    range, are refused.
+def _array(values: Any, dtype: str, shape: Any) -> np.ndarray:
+    """Return an array of numbers. Text that NumPy would read as numbers is refused, and so are
+    whole numbers beyond the range of the type.
     """
-    kind = np.dtype(dtype) if isinstance(dtype, str) and dtype in _DTYPES else None
-    if kind is None:
+    if dtype not in _DTYPES:
         raise ValueError("an array is of an unknown type")
     plain = np.asarray(values)
-    if plain.size and plain.dtype.kind not in _KINDS[kind.kind]:
+    if plain.size and plain.dtype.kind not in _DTYPES[dtype]:
         raise ValueError("an array holds something other than its numbers")
     with np.errstate(over="raise", invalid="raise"):
-        array = np.asarray(values, kind)
+        array = np.asarray(values, dtype)
     if array.shape != tuple(shape) and array.size:
         raise ValueError(f"an array has shape {array.shape}")
     return array.reshape(shape)
 
 
-_DTYPES = (
-    "bool",
-    *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64)),
-    "float16",
-    "float32",
-    "float64",
-)
-
-
-def _build(name: str, fields: dict, template: Any) -> Any:
-    """An object of one of our classes, its fields set as they were, without running its
+def _build(kind: type, fields: dict, template: Any) -> Any:
+    """Return an object of one of our classes, its fields set as they were, without running its
     constructor.
     """
-    kind = _kind(name)
-    if not isinstance(fields, dict):
-        raise TypeError(f"the fields of {name} are not by name")
     instance = object.__new__(kind)
     for field in dataclasses.fields(kind):
         if field.name not in fields and field.default is not dataclasses.MISSING:
-            part = field.default  # a field that is younger than the file
+            part = field.default  # the field is newer than the file
         else:
             part = _decode(fields[field.name], getattr(template, field.name, None))
         object.__setattr__(instance, field.name, part)
@@ -258,18 +249,16 @@ def _at(template: Any, key: Any) -> Any:
 
 
 def _fill(template: Any, values: list) -> Any:
-    """The user's own object, with its numbers replaced by the saved ones."""
+    """Return the user's own object, with its numbers replaced by the saved ones."""
     leaves, treedef = jax.tree.flatten(template)
-    if [np.shape(leaf) for leaf in leaves if is_floating(leaf)] != [
-        np.shape(value) for value in values
-    ]:
+    numbers = [i for i, leaf in enumerate(leaves) if is_floating(leaf)]
+    if [np.shape(leaves[i]) for i in numbers] != [np.shape(value) for value in values]:
         raise ValueError(
             "the object given for what was written in Python has arrays of other shapes"
         )
-    fresh = iter(values)
-    return jax.tree.unflatten(
-        treedef, [next(fresh) if is_floating(leaf) else leaf for leaf in leaves]
-    )
+    for i, value in zip(numbers, values, strict=True):
+        leaves[i] = value
+    return jax.tree.unflatten(treedef, leaves)
 
 
 @errors.explained("fitting.md")
