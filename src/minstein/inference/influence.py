@@ -53,7 +53,7 @@ def influence(
     points = _points(fit, z, x)
     discrepancy = fit.discrepancy.ready(fit.model, x.with_points(points))
     padded = np.resize(points, (bucket(max(len(points), _FEWEST)), points.shape[1]))
-    return run(_influence_at, (discrepancy, padded), fit.model, x)[: len(points)]
+    return run(_influence_at, (discrepancy, padded, False), fit.model, x)[: len(points)]
 
 
 _FEWEST = 512
@@ -111,7 +111,7 @@ def _influence_in_population(
     x = np.asarray(fit.model.sample(key, draws), np.float64)
     points = _points(fit, z, x)
     discrepancy = fit.discrepancy.ready(fit.model, np.concatenate([x, points]))
-    return run(_influence_at_model, (discrepancy, points), fit.model, x)
+    return run(_influence_at, (discrepancy, points, True), fit.model, x)
 
 
 def _require_regular(fit: Fit) -> None:
@@ -144,13 +144,8 @@ def _influence_of_rows(discrepancy: Any, model: LogDensity, sample: Sample) -> F
 
 
 def _influence_at(tree: tuple, model: LogDensity, sample: AnySample) -> Float[Array, "k p"]:
-    discrepancy, z = tree
-    target = objective(discrepancy, model, sample, natural=True)
-    return -jnp.linalg.solve(target.second(theta(model)).hessian, target.shares(theta(model), z)).T
-
-
-def _influence_at_model(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "k p"]:
-    """The influence function at the model, for which the Hessian is 2g."""
-    discrepancy, z = tree
-    target = objective(discrepancy, model, sample, natural=True)
-    return -jnp.linalg.solve(2 * target.jet(theta(model)).metric, target.shares(theta(model), z)).T
+    """The influence function at points z; if the sample was drawn from the model, H is 2g."""
+    discrepancy, z, from_model = tree
+    target, here = objective(discrepancy, model, sample, natural=True), theta(model)
+    hessian = 2 * target.jet(here).metric if from_model else target.second(here).hessian
+    return -jnp.linalg.solve(hessian, target.shares(here, z)).T

@@ -27,25 +27,19 @@ _COLOURS = {
 }
 """The colours of the drawings, and the names of the colours of the page that replace them."""
 
+_INKED = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+_SMALL = ("xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+_OFF = ("axes.spines.top", "axes.spines.right", "axes.formatter.use_mathtext", "text.parse_math")
 _RC: dict[Any, Any] = {
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "font.size": 10,
-    "axes.labelsize": 10,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
+    **dict.fromkeys(_INKED, INK),
+    **dict.fromkeys(("font.size", "axes.labelsize"), 10),
+    **dict.fromkeys(_SMALL, 9),
+    **dict.fromkeys(_OFF, False),
     "axes.linewidth": 0.7,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "legend.fontsize": 9,
     "path.simplify_threshold": 0.3,
-    "axes.formatter.use_mathtext": False,
+    "svg.fonttype": "none",
 }
+"""The settings of matplotlib for drawings whose text is text of the page."""
 
 
 def draw_figure(

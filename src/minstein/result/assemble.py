@@ -1,4 +1,4 @@
-"""A `Fit` from a problem and its minimum."""
+"""Make a `Fit` from a problem and its minimum."""
 
 from .._types import is_traced
 from ..params import links, names, with_theta
@@ -8,7 +8,7 @@ from .fitted import Fit
 
 
 def assemble(problem: Problem, found: Minimum, notes: tuple[str, ...]) -> Fit:
-    """Return the fit, whose notes begin with these."""
+    """Return the fit; `notes` come before those of the search."""
     outcome, model = found.outcome, problem.model
     return Fit(
         model=with_theta(model, outcome.theta),

@@ -1,5 +1,5 @@
-"""What a fit is judged by once it is there: the edges of the support, the density at the data, and
-whether a design would do better.
+"""Checks of a finished fit: the edges of the support, the density at the data, and whether a design
+would do better.
 """
 
 import dataclasses
@@ -25,8 +25,8 @@ from .fitted import Fit
 
 
 def note_boundary(fit: Fit, start: LogDensity, x: Data) -> Fit:
-    """Note and warn if the Stein identity has a boundary term at the fitted model, or at the start
-    if the fit failed.
+    """Add a note, and warn, if the Stein identity has a boundary term at the fitted model; look at
+    the start instead, without a warning, if the fit failed.
     """
     if is_traced(fit):
         return fit
@@ -39,8 +39,8 @@ def note_boundary(fit: Fit, start: LogDensity, x: Data) -> Fit:
 
 
 def check_density(fit: Fit, x: AbstractRows) -> Fit:
-    """Return the fit, or a failed one if some observations are impossible under it, which its notes
-    name.
+    """Return the fit, or a failed one if some observations are impossible under it; a note names
+    them.
     """
     problem = None if is_traced(fit) or not fit.converged else density_problem(fit.model, x)
     if problem is None:
@@ -50,7 +50,7 @@ def check_density(fit: Fit, x: AbstractRows) -> Fit:
 
 
 def note_design(fit: Fit, x: AbstractRows) -> Fit:
-    """Note if a design would have much smaller standard errors than this fit by the default."""
+    """Add a note if a design would have much smaller standard errors than this fit by the default."""
     if is_traced(fit) or not _may_be_designed(fit, x):
         return fit
     pilot: Any = fit.discrepancy
@@ -62,7 +62,7 @@ def note_design(fit: Fit, x: AbstractRows) -> Fit:
 
 
 def _may_be_designed(fit: Fit, x: AbstractRows) -> bool:
-    """Whether it is quick to tell what a design would do, and the fit has standard errors."""
+    """Whether the gain from a design can be estimated quickly, and the fit has standard errors."""
     if not x.is_here or space_of(fit.model).discrete:
         return False
     few = _ENOUGH <= len(x) <= _MOST and len(fit.names) <= _FEW
@@ -70,8 +70,8 @@ def _may_be_designed(fit: Fit, x: AbstractRows) -> bool:
 
 
 _ENOUGH, _MOST, _FEW, _SURE, _WORTH = 200, 100_000, 20, 0.9, 0.2
-"""When a design is recommended: observations, parameters, leave-one-out R², and the share by which
-an error is cut.
+"""When a design is recommended: the fewest and the most observations, the most parameters, the least
+leave-one-out R², and the least share by which a standard error is reduced.
 """
 
 
@@ -98,7 +98,7 @@ def check_pilot(pilot: Fit) -> None:
 
 
 def check_ended(fit: Fit, x: AbstractRows) -> None:
-    """Raise if the fit found no minimum and its values are known."""
+    """Raise if the fit found no minimum, unless JAX is tracing."""
     if is_traced(fit) or int(fit.status) in (status.CONVERGED, status.FINISHED):
         return
     if int(fit.status) == status.NOT_FINITE:
@@ -114,7 +114,7 @@ def _note(fit: Fit, text: str) -> Fit:
 def _no_pilot(fit: Fit) -> errors.NotConverged:
     return errors.NotConverged(
         f"The diffusion depends on θ and is held at a pilot fit by KSD, but that fit failed: {fit.message} "
-        "Hold it yourself: diffusion=lambda x: fn(model, x), at a model you trust.",
+        "Hold it yourself, at a model that you trust: diffusion=lambda x: fn(model, x).",
         fit,
     )
 
@@ -123,5 +123,5 @@ def _no_pilot(fit: Fit) -> errors.NotConverged:
 def _design_would_help(parameter: str, cut: float) -> str:
     return (
         f"An efficient design would cut the standard error of {parameter} by an estimated {100 * cut:.0f} %, if the "
-        "model is true: ms.design(model, x), or --goal efficient. It is less robust against outliers."
+        "model is true: ms.design(model, x), or --goal efficient. It is less robust to outliers."
     )

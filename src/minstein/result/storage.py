@@ -242,8 +242,9 @@ def _build(kind: type, fields: dict, template: Any) -> Any:
 
 
 def _at(template: Any, key: Any) -> Any:
+    """The part of the user's object in the place of a part of the saved one, or None."""
     try:
-        return None if template is None else template[key]
+        return template[key]
     except (TypeError, KeyError, IndexError):
         return None
 

@@ -115,7 +115,7 @@ def _in_discrepancy(fit: Any) -> Iterator[str]:
     if not isinstance(fit.discrepancy, AbstractDiscrepancy | Missing):
         yield "the discrepancy is something else"
     try:
-        repr(fit.discrepancy), fit.discrepancy.kind, fit.discrepancy.facts()
+        _ = repr(fit.discrepancy), fit.discrepancy.kind, fit.discrepancy.facts()
     except Exception:  # each class fails in its own way on values that it does not expect
         yield "the discrepancy holds values that it cannot have"
 
