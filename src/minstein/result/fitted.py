@@ -251,8 +251,8 @@ def _table(fit: Fit, alpha: Any) -> tuple[tuple[str, ...], tuple]:
     if not fit.converged or not np.isfinite(list(spread.values())).all():
         return ("estimate",), tuple((clean(name), (estimates[name],)) for name in fit.names)
     columns = ("estimate", "std. error", f"{100 * (1 - alpha):g} % from", "to")
-    ends = fit.conf_int(alpha).items()
-    return columns, tuple((clean(n), (estimates[n], spread[n], *pair)) for n, pair in ends)
+    ends = fit.conf_int(alpha)
+    return columns, tuple((clean(n), (estimates[n], spread[n], *ends[n])) for n in fit.names)
 
 
 def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:

@@ -91,5 +91,5 @@ def check_level(alpha: Any) -> None:
         )
     if not 0 < alpha < 1:
         raise ValueError(
-            f"alpha must be between 0 and 1, such as 0.05 for 95 % intervals, got {alpha:g}."
+            f"alpha must be between 0 and 1, got {alpha:g}; use 0.05 for 95 % intervals."
         )
