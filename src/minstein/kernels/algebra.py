@@ -1,7 +1,7 @@
 """Kernels built from other kernels: sums, products, multiples and weights."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
@@ -15,6 +15,10 @@ from ..stein.matrix_fields import as_matrix
 from ._kernel import AbstractKernel, AbstractRadial, Span, Term, as_kernel
 from .radial import check_positive
 from .terms import join_terms, radial, replace_terms
+
+
+def _as_kernels(kernels: Iterable[Any]) -> tuple[AbstractKernel, ...]:
+    return tuple(map(as_kernel, kernels))
 
 
 class RadialSum(AbstractRadial):
@@ -68,9 +72,7 @@ class Sum(AbstractKernel):
     1.5
     """
 
-    kernels: tuple[AbstractKernel, ...] = eqx.field(
-        converter=lambda kernels: tuple(map(as_kernel, kernels))
-    )
+    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=_as_kernels)
 
     def __call__(self, x: Point, y: Point) -> Field:
         values = [kernel(x, y) for kernel in self.kernels]
@@ -95,9 +97,7 @@ class Product(AbstractKernel):
     0.3679
     """
 
-    kernels: tuple[AbstractKernel, ...] = eqx.field(
-        converter=lambda kernels: tuple(map(as_kernel, kernels))
-    )
+    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=_as_kernels)
 
     def __call__(self, x: Point, y: Point) -> Field:
         values = [kernel(x, y) for kernel in self.kernels]

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from .._types import Array, Tree
 from ..data.padding import TILE
 from ..data.sample import Sample
-from ..kernels import AbstractRadial, Span, Term
+from ..kernels import Span, Term
 from . import tiles
 from .forms import AbstractForm, AbstractWay, Features
 from .of_kernel import change_back
@@ -98,13 +98,7 @@ class Between(AbstractWay):
     n: Array
     offset: Array
 
-    def products(self, form, kernel, sources, once):
-        return self._sums(form, kernel, sources)
-
-    def fields(self, form, kernel, phi, once):
-        return self._sums(form, kernel, phi)
-
-    def _sums(self, form: AbstractForm, kernel: AbstractRadial, sources: Tree) -> Tree:
+    def sums(self, form, kernel, sources, once):
         def meet(i: Array, j: Array, at_i: Tree, at_j: tuple) -> Tree:
             points, sources = at_j
             tile = tiles.profile_on(kernel, at_i, points, self.offset + i - j)

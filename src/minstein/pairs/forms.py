@@ -15,7 +15,7 @@ A form holds the θ-free part of G: coordinates and constants. Its features φ a
 import abc
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -95,18 +95,17 @@ class AbstractWay(eqx.Module):
     """A way to visit the pairs of a form's points: by tiles, in a ring, within parts, …"""
 
     @abc.abstractmethod
-    def products(
-        self, form: "AbstractFactored", kernel: AbstractRadial, sources: tuple, once: bool
-    ) -> tuple:
-        """Return W_q S_q for each q."""
-
-    @abc.abstractmethod
-    def fields(self, form: "Full", kernel: AbstractRadial, phi: Features, once: bool) -> Features:
-        """Return G φ for a form without factors."""
+    def sums(self, form: Any, kernel: AbstractRadial, sources: Tree, once: bool) -> Tree:
+        """Return the sums over all pairs of what each point receives: W_q S_q for each q if the form
+        is factored, else G φ.
+        """
 
 
 class AbstractForm(eqx.Module):
     """The θ-free part of the bilinear form."""
+
+    is_factored: ClassVar[bool] = False
+    """Whether G φ is computed from weights times sources, as in `AbstractFactored`."""
 
     @property
     @abc.abstractmethod
@@ -156,12 +155,14 @@ class AbstractFactored(AbstractForm):
     Every W_q is symmetric in i and j, so one tile of it serves targets and sources alike.
     """
 
+    is_factored: ClassVar[bool] = True
+
     def sum_pairs(self, way, kernel, phis, *, still, once, at=None):
         at = self if at is None else at
         if still:
             return self._sum_still(way, kernel, phis, once, at)
-        one = lambda phi: at.gather(way.products(self, kernel, self.sources(phi), once))
-        return each(one, phis)
+        one = lambda phi: at.gather(way.sums(self, kernel, self.sources(phi), once))
+        return _each(one, phis)
 
     def _sum_still(
         self, way: AbstractWay, kernel: AbstractRadial, phis: Features, once: bool, at: Any
@@ -175,7 +176,7 @@ class AbstractFactored(AbstractForm):
             jnp.concatenate([a, _side_by_side(b)], 1)
             for a, b in zip(sources[:2], still, strict=True)
         ]
-        sums = way.products(self, kernel, (*wide, *sources[2:]), once)
+        sums = way.sums(self, kernel, (*wide, *sources[2:]), once)
         own = at.gather(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
         rest = jax.vmap(at.gather_still)(
             *(_one_by_one(sums[q][:, widths[q] :], still[q].shape) for q in (0, 1))
@@ -326,7 +327,7 @@ class Full(AbstractForm):
         return {"z": self.z}
 
     def sum_pairs(self, way, kernel, phis, *, still, once, at=None):
-        return each(lambda phi: way.fields(self, kernel, phi, once), phis)
+        return _each(lambda phi: way.sums(self, kernel, phi, once), phis)
 
     def along(self, m, D):
         return m.T @ D["z"]
@@ -347,7 +348,7 @@ class Full(AbstractForm):
         return Features(k * phi.t, -c1 * phi.m)
 
 
-def each(apply: Callable[[Features], Features], phis: Features) -> Features:
+def _each(apply: Callable[[Features], Features], phis: Features) -> Features:
     """Apply to each member of a batch, without vmap if there is only one, to avoid batched
     products.
     """

@@ -9,8 +9,6 @@ value, gradient, Hessian and sandwich are its own; the sandwich counts the secon
 errs on the safe side.
 """
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 from jax import lax
@@ -19,8 +17,8 @@ from jaxtyping import Int
 from .._types import Array, Tree
 from ..data.padding import bucket
 from ..data.sample import Sample
-from . import tiles
-from .forms import AbstractForm, AbstractWay
+from .forms import AbstractWay
+from .tiles import Tiles
 
 
 class Within(AbstractWay):
@@ -39,16 +37,7 @@ class Within(AbstractWay):
         beyond = jnp.full(count * length - rows, rows)  # an index that is neither read nor written
         return cls(jnp.concatenate([order, beyond]).reshape(length, count).T, sample.n)
 
-    def products(self, form, kernel, sources, once):
-        compute = lambda form, sources, n: tiles.products(form, kernel, sources, n, once)
-        return self._each(compute, form, sources)
-
-    def fields(self, form, kernel, phi, once):
-        compute = lambda form, phi, n: tiles.fields(form, kernel, phi, n)
-        return self._each(compute, form, phi)
-
-    def _each(self, compute: Callable, form: AbstractForm, rows: Tree) -> Tree:
-        """Return compute(form, rows, n_b) in each part, times (n − 1)/(n_b − 1)."""
+    def sums(self, form, kernel, sources, once):
         B = self.members.shape[0]
 
         def one(part: tuple) -> Tree:
@@ -57,12 +46,12 @@ class Within(AbstractWay):
             take = lambda leaf: jnp.asarray(leaf).at[members].get(mode="fill", fill_value=0)
             # arrays of a form with two axes have one row for each point; others hold for all
             some = jax.tree.map(lambda leaf: take(leaf) if leaf.ndim == 2 else leaf, form)
-            fields = compute(some, jax.tree.map(take, rows), n_b)
-            return jax.tree.map(lambda leaf: (self.n - 1) / jnp.maximum(n_b - 1, 1) * leaf, fields)
+            sums = Tiles(n_b).sums(some, kernel, jax.tree.map(take, sources), once)
+            return jax.tree.map(lambda leaf: (self.n - 1) / jnp.maximum(n_b - 1, 1) * leaf, sums)
 
-        fields = lax.map(one, (self.members, jnp.arange(B)))
+        sums = lax.map(one, (self.members, jnp.arange(B)))
         places = self.members.reshape(-1)
         back = lambda leaf, like: (
             jnp.zeros_like(like).at[places].set(leaf.reshape(-1, *leaf.shape[2:]), mode="drop")
         )
-        return jax.tree.map(back, fields, rows)
+        return jax.tree.map(back, sums, sources)

@@ -28,11 +28,9 @@ class Ring(AbstractWay):
 
     blocks: Blocks
 
-    def products(self, form, kernel, sources, once):
-        return _on_devices(_products, form, kernel, sources, self.blocks, once)
-
-    def fields(self, form, kernel, phi, once):
-        return _on_devices(_fields, form, kernel, phi, self.blocks, once)
+    def sums(self, form, kernel, sources, once):
+        compute = _products if form.is_factored else _fields
+        return _on_devices(compute, form, kernel, sources, self.blocks, once)
 
 
 def _on_devices(
@@ -74,7 +72,7 @@ def _products(
         to_i = tuple(w @ source for w, source in zip(weights, sources_j, strict=True))
         return to_i, tuple(source.T @ w for w, source in zip(weights, sources_i, strict=True))
 
-    own = tiles.products(form, kernel, sources, counts[lax.axis_index(AXIS)], once)
+    own = tiles.Tiles(counts[lax.axis_index(AXIS)]).sums(form, kernel, sources, once)
     due = tuple(jnp.zeros((source.shape[1], source.shape[0]), source.dtype) for source in sources)
     own, due = _round(meet, (form.points, sources), own, due, counts, axis=1)
     return jax.tree.map(lambda a, b: a + b.T, own, due)
@@ -91,7 +89,7 @@ def _fields(
         to_i = form.send(tile, points_i, points_j, phi_j)
         return to_i, form.send(tile.T, points_j, points_i, phi_i)
 
-    own = tiles.fields(form, kernel, phi, counts[lax.axis_index(AXIS)])
+    own = tiles.Tiles(counts[lax.axis_index(AXIS)]).sums(form, kernel, phi, once)
     own, due = _round(meet, (form.points, phi), own, phi.zeros_like(), counts, axis=0)
     return jax.tree.map(jnp.add, own, due)
 

@@ -37,14 +37,16 @@ class Tiles(AbstractWay):
 
     n: Array
 
-    def products(self, form, kernel, sources, once):
-        return products(form, kernel, sources, self.n, once)
+    def sums(self, form, kernel, sources, once):
+        points = form.points
+        if not form.is_factored:
+            return _fields(form, kernel, sources, self.n)
+        if points["z"].shape[0] > (ROWS_ONCE if once else ROWS):
+            return _products(form, kernel, sources, self.n)
+        return form.send(profile_on(kernel, points, points, 0), points, points, sources)
 
-    def fields(self, form, kernel, phi, once):
-        return fields(form, kernel, phi, self.n)
 
-
-def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+def _fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
     """G φ for a form without factors."""
 
     def within(i: Array, psi: Features, b: int) -> Features:
@@ -61,20 +63,8 @@ def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Featu
     return _over_tiles(form, n, within, between, phi.zeros_like())
 
 
-def products(
-    form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array, once: bool
-) -> tuple:
-    """W_q S_q for each q."""
-    if form.points["z"].shape[0] > (ROWS_ONCE if once else ROWS):
-        return _products_by_tiles(form, kernel, sources, n)
-    points = form.points
-    return form.send(profile_on(kernel, points, points, 0), points, points, sources)
-
-
-def _products_by_tiles(
-    form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array
-) -> tuple:
-    """W_q S_q for each q, tile by tile.
+def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array) -> tuple:
+    """W_q S_q for each q.
 
     XLA is slow at products with a transposed matrix, so sources and sums are kept both by rows and
     by columns: the tile (i, j) adds W S_j to the rows i of one sum, and S_iᵀ W to the columns j of
