@@ -8,7 +8,7 @@ profile κ, or `F(x) F(y)ᵀ` with few columns. Every kernel in the package is r
 import abc
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -23,6 +23,12 @@ from ..params import as_function
 class AbstractKernel(eqx.Module):
     """A matrix kernel K(x, y) for two points: a scalar k (meaning kI), a diagonal or a matrix."""
 
+    designed_at: ClassVar[Theta | None] = None
+    """The estimate at which the kernel was designed, or None."""
+
+    design_checks: ClassVar[Any] = None
+    """The criteria of the design that made the kernel, or None."""
+
     def __repr__(self) -> str:
         return as_call(self)
 
@@ -33,18 +39,8 @@ class AbstractKernel(eqx.Module):
         """The kernel as a sum of terms, or None if it is not reducible, the default."""
         return None
 
-    @property
-    def designed_at(self) -> Theta | None:
-        """The estimate that a kernel was designed at, or None."""
-        return None
-
-    @property
-    def design_checks(self) -> Any:
-        """The criteria of the design that a kernel was made by, or None."""
-        return None
-
     def summands(self) -> "tuple[Term | Span | Free, ...]":
-        """The kernel as a sum of terms; itself, as one that is free, if it is not reducible."""
+        """The terms of the kernel, or the kernel itself as a `Free` term if it is not reducible."""
         terms = self.terms()
         return (Free(self),) if terms is None else terms
 
@@ -86,6 +82,10 @@ class AbstractRadial(AbstractKernel):
     def profile(self, u: Float[Array, "*shape"]) -> tuple[Array, Array, Array]:
         """Return κ, κ′ and κ″ at u = r²; all three are finite at u = 0."""
 
+    def components(self) -> "tuple[tuple[Any, AbstractRadial], ...]":
+        """The profile as a weighted sum of profiles that are not sums: pairs (weight, profile)."""
+        return ((1.0, self),)
+
     def __call__(self, x: Point, y: Point) -> Scalar:
         return _profile(0, self, jnp.sum((x - y) ** 2))
 
@@ -95,7 +95,7 @@ class AbstractRadial(AbstractKernel):
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _profile(order: int, kernel: AbstractRadial, u: Scalar) -> Scalar:
-    """The derivative of κ of this order, differentiable at u = 0 even if κ is a function of √u."""
+    """Return the derivative of κ of this order, itself differentiable at u = 0 if κ contains √u."""
     return kernel.profile(u)[order]
 
 
@@ -104,12 +104,8 @@ def _profile_jvp(order, primals, tangents):
     (kernel, u), (dkernel, du) = primals, tangents
     tangent = jnp.zeros_like(u)
     if not is_symbolic_zero(du):
-        slope = (
-            _profile(order + 1, kernel, u)
-            if order < 2
-            else jax.grad(lambda u: kernel.profile(u)[2])(u)
-        )
-        tangent += slope * du
+        third = jax.grad(lambda u: kernel.profile(u)[2])
+        tangent += (_profile(order + 1, kernel, u) if order < 2 else third(u)) * du
     if not all(map(is_symbolic_zero, jax.tree.leaves(dkernel))):
         dkernel = jax.tree.map(_instantiate, kernel, dkernel)
         tangent += jax.jvp(lambda kernel: kernel.profile(u)[order], (kernel,), (dkernel,))[1]
@@ -117,11 +113,21 @@ def _profile_jvp(order, primals, tangents):
 
 
 def _instantiate(primal: Array, tangent: Any) -> Any:
-    """The tangent as an array: zeros if it is a symbolic zero."""
+    """Return the tangent as an array of zeros if it is a symbolic zero, else unchanged."""
     return jnp.zeros_like(primal) if is_symbolic_zero(tangent) else tangent
 
 
-class Term(eqx.Module):
+class AbstractSummand(eqx.Module):
+    """One of the summands of a kernel."""
+
+    is_free: ClassVar[bool] = False
+    """Whether the summand must be differentiated at every pair."""
+
+    is_radial: ClassVar[bool] = False
+    """Whether the summand is κ(‖x − y‖²) and nothing more."""
+
+
+class Term(AbstractSummand):
     """One term of a reducible kernel: K(x, y) = w(x) w(y) κ(‖A(x − y)‖²) LLᵀ.
 
     Args:
@@ -139,36 +145,23 @@ class Term(eqx.Module):
     weight: Callable | None = None
 
     @property
-    def is_free(self) -> bool:
-        return False
-
-    @property
     def is_radial(self) -> bool:
         return self.whiten is None and self.weight is None and self.is_scalar
 
     @property
     def is_scalar(self) -> bool:
+        """Whether LLᵀ is the identity."""
         return self.mix is None and self.column is None
 
 
-class Free(eqx.Module):
-    """A kernel without a reduction, differentiated at every pair."""
+class Free(AbstractSummand):
+    """A kernel that is not reducible."""
 
+    is_free: ClassVar[bool] = True
     kernel: AbstractKernel
 
-    @property
-    def is_free(self) -> bool:
-        return True
 
-
-class One(AbstractRadial):
-    """The constant kernel k = 1."""
-
-    def profile(self, u):
-        return jnp.ones_like(u), jnp.zeros_like(u), jnp.zeros_like(u)
-
-
-class Span(eqx.Module):
+class Span(AbstractSummand):
     """One term of a reducible kernel: K(x, y) = F(x) F(y)ᵀ with columns f_j(x) = Σ_a ψ_a(x) α_a·j.
 
     Args:
@@ -178,12 +171,3 @@ class Span(eqx.Module):
 
     functions: Callable
     coefficients: Float[Array, "B d r"]
-    profile: One = One()
-
-    @property
-    def is_free(self) -> bool:
-        return False
-
-    @property
-    def is_radial(self) -> bool:
-        return False

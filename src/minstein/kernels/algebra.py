@@ -1,7 +1,7 @@
 """Kernels built from other kernels: sums, products, multiples and weights."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any
 
@@ -14,7 +14,11 @@ from ..params import as_float, as_function
 from ..stein.matrix_fields import as_matrix
 from ._kernel import AbstractKernel, AbstractRadial, Span, Term, as_kernel
 from .radial import check_positive
-from .terms import radial_terms, replace_terms
+from .terms import join_terms, radial, replace_terms
+
+
+def _as_kernels(kernels: Iterable[Any]) -> tuple[AbstractKernel, ...]:
+    return tuple(map(as_kernel, kernels))
 
 
 class RadialSum(AbstractRadial):
@@ -26,6 +30,9 @@ class RadialSum(AbstractRadial):
         return tuple(
             sum(parts) for parts in zip(*(p.profile(u) for p in self.profiles), strict=True)
         )
+
+    def components(self):
+        return sum((p.components() for p in self.profiles), ())
 
 
 class RadialProduct(AbstractRadial):
@@ -53,18 +60,19 @@ class RadialMultiple(AbstractRadial):
     def profile(self, u):
         return tuple(self.factor * part for part in self.of.profile(u))
 
+    def components(self):
+        return tuple((self.factor * weight, p) for weight, p in self.of.components())
+
 
 class Sum(AbstractKernel):
-    """K₁ + K₂ + …, also written `k1 + k2`; next to matrix kernels, a scalar kernel k means kI.
+    """K₁ + K₂ + …, also written `k1 + k2`; in a sum with matrix kernels, a scalar kernel k means kI.
 
     >>> k = ms.kernels.IMQ(1.0) + ms.kernels.IMQ(2.0)
     >>> float(k(jnp.array([0.0]), jnp.array([0.0])))
     1.5
     """
 
-    kernels: tuple[AbstractKernel, ...] = eqx.field(
-        converter=lambda kernels: tuple(map(as_kernel, kernels))
-    )
+    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=_as_kernels)
 
     def __call__(self, x: Point, y: Point) -> Field:
         values = [kernel(x, y) for kernel in self.kernels]
@@ -73,14 +81,11 @@ class Sum(AbstractKernel):
         return jnp.sum(jnp.stack([as_matrix(value, x.shape[0]) for value in values]), axis=0)
 
     def terms(self) -> tuple[Term | Span, ...] | None:
-        terms: list[Term | Span] = []
-        for kernel in self.kernels:
-            part = kernel.terms()
-            if part is None:
-                return None
-            terms.extend(part)
-        radial = tuple(term.profile for term in terms if term.is_radial)
-        merged = (Term(RadialSum(radial)),) if radial else ()
+        terms = join_terms(*(kernel.terms() for kernel in self.kernels))
+        if terms is None:
+            return None
+        profiles = tuple(term.profile for term in radial(terms) if term.is_radial)
+        merged = (Term(RadialSum(profiles)),) if profiles else ()
         return merged + tuple(term for term in terms if not term.is_radial)
 
 
@@ -92,9 +97,7 @@ class Product(AbstractKernel):
     0.3679
     """
 
-    kernels: tuple[AbstractKernel, ...] = eqx.field(
-        converter=lambda kernels: tuple(map(as_kernel, kernels))
-    )
+    kernels: tuple[AbstractKernel, ...] = eqx.field(converter=_as_kernels)
 
     def __call__(self, x: Point, y: Point) -> Field:
         values = [kernel(x, y) for kernel in self.kernels]
@@ -105,13 +108,10 @@ class Product(AbstractKernel):
         return reduce(operator.mul, values)
 
     def terms(self) -> tuple[Term, ...] | None:
-        profiles = []
-        for kernel in self.kernels:
-            part = radial_terms(kernel)
-            if part is None or len(part) != 1 or not part[0].is_radial:
-                return None
-            profiles.append(part[0].profile)
-        return (Term(RadialProduct(tuple(profiles))),)
+        terms = [kernel.terms() or () for kernel in self.kernels]
+        if not all(len(part) == 1 and part[0].is_radial for part in terms):
+            return None
+        return (Term(RadialProduct(tuple(part[0].profile for part in map(radial, terms)))),)
 
 
 class Scaled(AbstractKernel):
@@ -161,8 +161,7 @@ class Tilted(AbstractKernel):
 
 
 def _product(weight: Callable, other: Callable | None) -> Callable:
-    return (
-        weight
-        if other is None
-        else jax.tree_util.Partial(lambda v, w, x: v(x) * w(x), weight, other)
-    )
+    """The product of two weights, of which None is one."""
+    if other is None:
+        return weight
+    return jax.tree_util.Partial(lambda v, w, x: v(x) * w(x), weight, other)

@@ -1,5 +1,6 @@
 """Kernels after a linear change of coordinates."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -44,13 +45,7 @@ class Elliptical(AbstractKernel):
         return self.kernel(self.matrix @ x, self.matrix @ y)
 
     def terms(self) -> tuple[Term, ...] | None:
-        parts = radial_terms(self.kernel)
-        if parts is None or any(term.weight is not None or not term.is_scalar for term in parts):
-            return None
-        return replace_terms(
-            self.kernel,
-            whiten=lambda t: self.matrix if t.whiten is None else t.whiten @ self.matrix,
-        )
+        return _transform_terms(self.kernel, self.matrix)
 
 
 class Whitened(AbstractKernel):
@@ -81,11 +76,19 @@ class Whitened(AbstractKernel):
         return self.factor @ self.factor.T * self.kernel(self.inverse @ x, self.inverse @ y)
 
     def terms(self) -> tuple[Term, ...] | None:
-        parts = radial_terms(check_scalar("Whitened", self.kernel))
-        if parts is None or any(term.weight is not None for term in parts):
-            return None
-        whiten = lambda term: self.inverse if term.whiten is None else term.whiten @ self.inverse
-        return replace_terms(self.kernel, whiten=whiten, mix=lambda term: self.factor)
+        kernel = check_scalar("Whitened", self.kernel)
+        return _transform_terms(kernel, self.inverse, mix=lambda term: self.factor)
+
+
+def _transform_terms(
+    kernel: AbstractKernel, A: Any, **changes: Callable
+) -> tuple[Term, ...] | None:
+    """The terms of k(Ax, Ay), with other changes, or None if a term has a weight or a matrix."""
+    terms = radial_terms(kernel)
+    if terms is None or any(term.weight is not None or not term.is_scalar for term in terms):
+        return None
+    whiten = lambda term: A if term.whiten is None else term.whiten @ A
+    return replace_terms(kernel, whiten=whiten, **changes)
 
 
 def triangular_inverse(L: Any) -> Any:

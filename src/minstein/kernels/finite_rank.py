@@ -12,6 +12,7 @@ from .._types import Array, Field, Point, is_traced
 from ..params import as_float, as_function
 from ..stein.matrix_fields import as_matrix
 from ._kernel import AbstractKernel, Span, Term
+from .terms import join_terms
 
 
 class FiniteRank(AbstractKernel):
@@ -56,7 +57,7 @@ class Checks(eqx.Module):
         found: whether the pilot fit found a minimum.
         r_squared: the leave-one-out R² of the regression of ∂_θ log p on Stein features, for each
             parameter.
-        distance: between the designed estimate and the pilot's, in standard errors of the pilot.
+        distance: from the designed estimate to the pilot's, in standard errors of the pilot.
         identity: the smallest and largest eigenvalue of the Hessian relative to the variance of the
             estimating functions; all eigenvalues are one at the truth.
     """
@@ -73,10 +74,9 @@ class Checks(eqx.Module):
     def accepted(self) -> Any:
         """Whether the design passes all checks and is used."""
         xp = jnp if is_traced(self) else np
-        explains = xp.all(xp.asarray(self.r_squared) > LEAST_R_SQUARED, axis=-1)
         low, high = xp.asarray(self.identity)[..., 0], xp.asarray(self.identity)[..., 1]
         passed = (
-            explains
+            xp.all(xp.asarray(self.r_squared) > LEAST_R_SQUARED, axis=-1)
             & (xp.asarray(self.distance) < FARTHEST)
             & (low > 1 / APART)
             & (high < APART)
@@ -110,9 +110,9 @@ class Checks(eqx.Module):
         )
 
     def __str__(self) -> str:
-        used = f"{self.fields} fields for {self.n} observations"
         if not self.accepted:
             return f"pilot kept, because {self.reason}"
+        used = f"{self.fields} fields for {self.n} observations"
         shown = ", ".join(
             f"{name} {value:.3f}" for name, value in zip(self.names, self.r_squared, strict=True)
         )
@@ -150,11 +150,9 @@ class Designed(AbstractKernel):
     checks: Checks
 
     def __repr__(self) -> str:
-        return (
-            f"<traced>{self.kernel!r}"
-            if is_traced(self)
-            else f"{self.kernel!r} and learned fields, {self.checks}"
-        )
+        if is_traced(self):
+            return f"<traced>{self.kernel!r}"
+        return f"{self.kernel!r} and learned fields, {self.checks}"
 
     @property
     def designed_at(self) -> Any:
@@ -168,5 +166,4 @@ class Designed(AbstractKernel):
         return self.fields(x, y) + as_matrix(jnp.asarray(self.kernel(x, y)), x.shape[0])
 
     def terms(self) -> tuple[Term | Span, ...] | None:
-        rest = self.kernel.terms()
-        return None if rest is None else (*self.fields.terms(), *rest)
+        return join_terms(self.fields.terms(), self.kernel.terms())

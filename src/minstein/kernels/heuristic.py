@@ -55,9 +55,9 @@ def some_rows(x: Data) -> Float[Array, "k d"]:
 
 
 def _distances(rows: Float[Array, "k d"]) -> Float[Array, " pairs"]:
-    """The distance between each two rows."""
-    i, j = np.triu_indices(len(rows), 1)
-    squares = namespace(rows).zeros((len(rows), len(rows)), rows.dtype)
+    """The distance between the rows of each pair."""
+    xp = namespace(rows)
+    squares = xp.zeros((len(rows), len(rows)), rows.dtype)
     for column in rows.T:
         squares = squares + (column[:, None] - column) ** 2
-    return namespace(rows).sqrt(squares[i, j])
+    return xp.sqrt(squares[np.triu_indices(len(rows), 1)])

@@ -9,8 +9,8 @@ from jaxtyping import Float
 
 from .._types import Array, Point, is_traced
 from ..params import as_float
-from ._kernel import AbstractKernel, Term, as_kernel
-from .terms import check_scalar, replace_terms
+from ._kernel import AbstractKernel, Span, Term, as_kernel
+from .terms import check_scalar, join_terms, replace_terms
 
 
 class Separable(AbstractKernel):
@@ -58,8 +58,8 @@ class Diagonal(AbstractKernel):
     def __init__(self, kernels: Any, weights: Any = None):
         self.kernels = tuple(map(as_kernel, kernels))
         self.weights = as_float(np.ones(len(self.kernels)) if weights is None else weights)
-        if np.shape(self.weights) != (len(self.kernels),):
-            count = len(self.kernels)
+        count = len(self.kernels)
+        if np.shape(self.weights) != (count,):
             raise ValueError(
                 f"Diagonal: {count} kernels need {count} weights, got {np.size(self.weights)}."
             )
@@ -69,19 +69,13 @@ class Diagonal(AbstractKernel):
     def __call__(self, x: Point, y: Point) -> Float[Array, " r"]:
         return self.weights * jnp.stack([kernel(x, y) for kernel in self.kernels])
 
-    def terms(self) -> tuple[Term, ...] | None:
-        terms: list[Term] = []
-        for j, kernel in enumerate(self.kernels):
+    def terms(self) -> tuple[Term | Span, ...] | None:
+        def entry(j: int, kernel: AbstractKernel) -> tuple[Term, ...] | None:
             root = jnp.sqrt(self.weights[j])
-            part = replace_terms(
-                check_scalar("Diagonal", kernel),
-                mix=lambda _, root=root: root,
-                column=lambda _, j=j: j,
-            )
-            if part is None:
-                return None
-            terms.extend(part)
-        return tuple(terms)
+            scalar = check_scalar("Diagonal", kernel)
+            return replace_terms(scalar, mix=lambda _: root, column=lambda _: j)
+
+        return join_terms(*(entry(j, kernel) for j, kernel in enumerate(self.kernels)))
 
 
 _ROUNDING = 1e-12

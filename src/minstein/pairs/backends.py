@@ -5,15 +5,16 @@
     lines    one dimension, in linear time
     fourier  two and three dimensions, by non-uniform fast Fourier transforms, for smooth kernels
     parts    only the pairs within random parts of the sample: another statistic with the same mean
-    ring     every pair of rows that are spread over devices, whose blocks go round in a ring
+    ring     every pair of rows that are spread over devices, whose blocks travel round a ring
 
-All except parts give the same numbers, up to rounding and the tolerance of lines and fourier.
+All except parts give the same numbers, up to rounding and the tolerances of lines and fourier.
 """
 
-import abc
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from .. import errors
@@ -22,8 +23,9 @@ from ..data.padding import bucket
 from ..data.sample import Sample
 from ..kernels import AbstractRadial, Span, Term
 from ..kernels._kernel import Free
+from ..kernels.terms import radial as radial
 from . import fourier, lines
-from .forms import AbstractFactored, AbstractWay, Columns, Full, Multiple
+from .forms import AbstractForm, AbstractWay, Columns, Multiple
 from .lines import no_lines
 from .operator import AbstractOperator
 from .parts import Within
@@ -35,20 +37,22 @@ Summand = Term | Span | Free
 
 
 BYTES = 1 << 29
-"""Memory that stored matrices may take; beyond it the pair sums are computed anew each time."""
+"""The most memory that stored matrices may take (512 MB); if they need more, pair sums are computed
+anew each time.
+"""
 
 
 def fits(matrices: int, sample: Sample) -> bool:
-    """Whether this number of matrices fits into memory; rows on several devices have none."""
+    """Whether this number of matrices fits into memory; never if rows are on several devices."""
     rows = sample.x.shape[0]
     size = matrices * rows**2 * sample.x.dtype.itemsize
     return sample.blocks is None and size <= min(BYTES, available() // 4)
 
 
 class Formed(AbstractOperator):
-    """G of one radial term: its form, its profile, and the way through the pairs."""
+    """G of one radial term, from its form and its profile, visiting the pairs in some way."""
 
-    form: AbstractFactored | Full
+    form: AbstractForm
     kernel: AbstractRadial
     way: AbstractWay
 
@@ -61,31 +65,34 @@ class Formed(AbstractOperator):
 
 
 class AbstractBackend(eqx.Module):
-    """A way of summing over pairs, as a value."""
+    """A way of summing over pairs, as a value. By default every pair is visited, by tiles."""
 
     name: ClassVar[str]
     visits_pairs: ClassVar[bool] = True
-    """Whether pairs of rows in one place are visited one by one."""
+    """Whether the pairs of rows on one device are visited one by one."""
 
-    @abc.abstractmethod
     def way(self, sample: Sample) -> AbstractWay:
-        """The way through the pairs of a form."""
+        """The way to visit the pairs of a form."""
+        return ByTiles(sample.n)
 
-    def operator(
-        self, term: Term, form: AbstractFactored | Full, sample: Sample
-    ) -> AbstractOperator:
-        """G of a radial term, reduced to a form."""
+    def operator(self, term: Term, form: AbstractForm, sample: Sample) -> AbstractOperator:
+        """G of a radial term, given its form."""
         return Formed(form, term.profile, self.way(sample))
 
-    def check(self, terms: tuple[Summand, ...], d: int) -> None:
-        """Raise if this way does not exist for such a kernel or dimension."""
+    def ready(
+        self, terms: tuple[Summand, ...], x: Any, order: Callable[[], int]
+    ) -> "AbstractBackend":
+        """Return this backend with what it precomputes from the data, or raise if it cannot sum the
+        pairs of such a kernel and such data; arguments as in `choose`.
+        """
+        return self
 
     def stores(self, matrices: int, sample: Sample) -> bool:
         """Whether a search keeps this number of kernel matrices."""
         return False
 
     def notes(self, n: int) -> tuple[str, ...]:
-        """What a fit of n observations says of it."""
+        """The notes on a fit of n observations."""
         return ()
 
 
@@ -94,26 +101,20 @@ class Tiles(AbstractBackend):
 
     name: ClassVar[str] = "tiles"
 
-    def way(self, sample):
-        return ByTiles(sample.n)
-
 
 class Stored(AbstractBackend):
-    """As `Tiles`, and a search keeps the kernel's matrix if it fits into memory."""
+    """As `Tiles`, but a search keeps the kernel's matrix if it fits into memory."""
 
     name: ClassVar[str] = "stored"
     at_any_price: bool = eqx.field(static=True, default=False)
-    """Whether to store however large the matrix is, because the user asked for it."""
-
-    def way(self, sample):
-        return ByTiles(sample.n)
+    """Whether to store the matrix whatever its size, because the user asked for it."""
 
     def stores(self, matrices, sample):
         return self.at_any_price or fits(matrices, sample)
 
 
 class Around(AbstractBackend):
-    """Rows that are spread over devices meet in a ring of tiles."""
+    """Every pair of rows that are spread over devices, in a ring."""
 
     name: ClassVar[str] = "ring"
     visits_pairs: ClassVar[bool] = False
@@ -124,45 +125,58 @@ class Around(AbstractBackend):
 
 
 class Lines(AbstractBackend):
-    """Sums over points in ascending order; a diffusion that is not one number a point goes by
-    tiles."""
+    """Sums over points in ascending order; by tiles if m is not a number at each point."""
 
     name: ClassVar[str] = "lines"
     visits_pairs: ClassVar[bool] = False
 
-    def way(self, sample):
-        return ByTiles(sample.n)
-
     def operator(self, term, form, sample):
-        if isinstance(form, Multiple):
-            return lines.Line.of(form, sample, term.profile)
-        return super().operator(term, form, sample)
+        match form:
+            case Multiple():
+                z = form.z[:, 0]
+                order = jnp.argsort(z) if sample.order is None else sample.order
+                return lines.Line(z, order, term.profile)
+            case _:
+                return super().operator(term, form, sample)
 
-    def check(self, terms, d):
-        if d != 1:
-            raise no_lines(f"the data have {d} coordinates")
+    def ready(self, terms, x, order):
+        if x.shape[1] != 1:
+            raise no_lines(f"the data have {x.shape[1]} coordinates")
         for term in radial(terms):
             if not lines.supports(term.profile):
                 raise no_lines(f"the kernel {type(term.profile).__name__} has no such sum")
+        return self
 
     def notes(self, n):
         return (_linear_time(self.name),)
 
 
 class Waves(AbstractBackend):
-    """Fast Fourier transforms with this number of frequencies along each axis."""
+    """Fast Fourier transforms, with `modes` frequencies along each axis; () if not yet known."""
 
     name: ClassVar[str] = "fourier"
     visits_pairs: ClassVar[bool] = False
     modes: tuple[int, ...] = eqx.field(static=True, default=())
 
-    def way(self, sample):
-        return ByTiles(sample.n)
-
     def operator(self, term, form, sample):
-        if isinstance(form, Multiple | Columns):
-            return fourier.Box(form.z, mixing(term, sample.x), term.profile, self.modes)
-        return super().operator(term, form, sample)
+        match form:
+            case Multiple() | Columns():
+                return fourier.Box(form.z, mixing(term, sample.x), term.profile, self.modes)
+            case _:
+                return super().operator(term, form, sample)
+
+    def ready(self, terms, x, order):
+        if self.modes:
+            return self
+        why = fourier.obstacle(radial(terms), x, order)
+        modes = None if why else fourier.needed_modes(radial(terms), x)
+        if modes is None:
+            raise _no_fourier(
+                why
+                or f"the data spread so far that more than {fourier.MODES} frequencies are needed, "
+                "or are being traced by JAX"
+            )
+        return Waves(modes)
 
     def notes(self, n):
         return (_linear_time(self.name),)
@@ -172,9 +186,9 @@ class Parts(AbstractBackend):
     """Sum only the pairs within random parts of the sample.
 
     Args:
-        rows: the most observations in a part. Work is proportional to it; what is lost in
-            precision, to its inverse.
-        seed: how the observations are dealt out.
+        rows: the largest number of observations in a part. Work is proportional to it, and the loss
+            of precision to its inverse.
+        seed: the seed with which observations are dealt out to parts.
 
     >>> x = np.random.default_rng(0).standard_normal((1000, 4))
     >>> model, kernel = ms.models.Gaussian(np.zeros(4), 1.0), ms.kernels.IMQ(2.0)
@@ -192,7 +206,7 @@ class Parts(AbstractBackend):
             raise _parts_too_small(self.rows)
 
     def count(self, n: int) -> int:
-        """How many parts n observations make."""
+        """The number of parts for n observations."""
         return -(-bucket(n) // min(bucket(self.rows), bucket(n)))
 
     def way(self, sample):
@@ -203,7 +217,9 @@ class Parts(AbstractBackend):
 
 
 _FEWEST = 16
-"""Observations in a part below which the mean over its pairs is too noisy to be of use."""
+"""The fewest observations in a part: the smallest padded size, and with fewer the mean over its
+pairs would be too noisy to be of use.
+"""
 
 KINDS: dict[str, AbstractBackend] = {
     "tiles": Tiles(),
@@ -212,11 +228,11 @@ KINDS: dict[str, AbstractBackend] = {
     "fourier": Waves(),
     "parts": Parts(),
 }
-"""What a user's word stands for."""
+"""The backends by the names that users give them."""
 
 
 def as_backend(wish: Any) -> AbstractBackend | None:
-    """Read the user's argument: a name, a backend, or None to choose."""
+    """Convert the user's argument, a name, a backend or None, to a backend; None means to choose."""
     if wish is None or isinstance(wish, AbstractBackend):
         return wish
     if wish not in KINDS:
@@ -224,13 +240,8 @@ def as_backend(wish: Any) -> AbstractBackend | None:
     return KINDS[wish]
 
 
-def radial(terms: tuple[Summand, ...]) -> tuple[Term, ...]:
-    """Those that have a reduced sum over pairs; the others are of finite rank, or a user's own."""
-    return tuple(term for term in terms if isinstance(term, Term))
-
-
 def spans(terms: tuple[Summand, ...]) -> tuple[Span, ...]:
-    """Those of finite rank, which need no sum over pairs."""
+    """Those of the terms that are of finite rank, which need no sum over pairs."""
     return tuple(term for term in terms if isinstance(term, Span))
 
 
@@ -263,4 +274,13 @@ def _unknown_backend(got: Any) -> ValueError:
 def _parts_too_small(rows: Any) -> ValueError:
     return ValueError(
         f"Parts: rows must be a whole number of observations, {_FEWEST} or more, got {rows!r}."
+    )
+
+
+@errors.explained("large-data.md")
+def _no_fourier(why: str) -> ValueError:
+    return ValueError(
+        f'backend="fourier" sums pairs in two or three dimensions by fast Fourier transforms, but {why}. It needs '
+        "kernels Gaussian, IMQ or RationalQuadratic, their sums or multiples, and a diffusion that is a number or "
+        'diagonal. Use backend="tiles", or None to choose.'
     )

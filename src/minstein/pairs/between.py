@@ -1,11 +1,10 @@
-"""G applied between two samples: the fields at some points that features at others send out.
+"""G applied between two samples: the fields at the points of one from the features at the other.
 
-A sample that is too large for memory is its blocks, and every pair of blocks meets here.
+Rows on disk are read a block at a time, and the pairs between two blocks are summed here.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,7 @@ from ..kernels import Span, Term
 from . import tiles
 from .forms import AbstractForm, AbstractWay, Features
 from .of_kernel import change_back
-from .reduce import reduce_span, reduce_term
+from .reduce import change_features, reduce_term
 
 
 def fields(
@@ -31,35 +30,39 @@ def fields(
     same: Bool[Array, ""],
     still: bool,
 ) -> Features:
-    """Σⱼ G_ij φⱼ over the observations j of a sample, at each row i of another, for a batch of
-    features.
+    """Return Σⱼ G_ij φⱼ over the observations j of a sample, at each row i of another sample.
 
     Args:
-        terms: those of the kernel that are radial.
+        terms: the terms of the kernel that have a radial profile.
         at: the points at which the fields are wanted.
-        sample: the points they come from.
-        phis: features there, leading axis a, zero in padding.
+        sample: the points from which they come.
+        phis: a batch of features at `sample`, zero in padding.
         same: whether both are the same sample; i = j is then left out.
-        still: whether all but the first have m = 0.
+        still: whether all members of the batch except the first have m = 0.
     """
-    here = rows_like(phis, at)
+    rows = at.x.shape[0]
+    here = jax.tree.map(
+        lambda part: jnp.zeros((part.shape[0], rows, *part.shape[2:]), part.dtype), phis
+    )
     total = here
-    offset = jnp.where(same, 0, sample.x.shape[0])  # rows of other samples count on from the last
+    # if the samples differ, rows are numbered so that i + offset = j never holds
+    offset = jnp.where(same, 0, sample.x.shape[0])
     for term in terms:
-        form, change = _reduce(term, sample, phis)
-        target, change_here = _reduce(term, at, here)
+        form = reduce_term(term, sample, phis.first())[0]
+        target = reduce_term(term, at, here.first())[0]
         way = Between(target, sample.n, offset)
-        changed = jax.vmap(change)(phis)
+        changed = jax.vmap(partial(change_features, term, sample))(phis)
         arrived = form.sum_pairs(way, term.profile, changed, still=still, once=True, at=target)
-        total = jax.tree.map(jnp.add, total, change_back(change_here, here, arrived))
+        back = change_back(partial(change_features, term, at), here, arrived)
+        total = jax.tree.map(jnp.add, total, back)
     return total
 
 
 def sent(
     spans: tuple[Span, ...], sample: Sample, phis: Features
 ) -> tuple[Float[Array, "q r"], ...]:
-    """Σᵢ tᵢ for each term of finite rank: all that others need to know of a sample."""
-    features = lambda span: jax.vmap(lambda phi: reduce_span(span, sample, phi))(phis)
+    """Return Σᵢ tᵢ for each term of finite rank: all that other samples need of this one."""
+    features = lambda span: jax.vmap(partial(change_features, span, sample))(phis)
     return tuple(jnp.sum(features(span).t, 1) for span in spans)
 
 
@@ -71,66 +74,45 @@ def received(
     *,
     among: bool,
 ) -> Features:
-    """The fields at each row of a sample from such sums, with i = j left out where the sample is
-    `among` the senders.
+    """Return the fields at each row of a sample from the sums of `sent`.
 
-    `phis` are the features there.
+    `phis` are the features at these rows. If the sample is `among` the senders, i = j is left out.
     """
-    total = jax.tree.map(jnp.zeros_like, phis)
+    total = phis.zeros_like()
     for span, whole in zip(spans, sums, strict=True):
-        change = partial(reduce_span, span, at)
+        change = partial(change_features, span, at)
         own = jax.vmap(change)(phis)
-        arrived = Features(
-            jnp.broadcast_to(whole[:, None], own.t.shape) - (own.t if among else 0), own.m
-        )
+        others = jnp.broadcast_to(whole[:, None], own.t.shape) - (own.t if among else 0)
+        arrived = Features(others, own.m)
         total = jax.tree.map(jnp.add, total, change_back(change, phis, arrived))
     return total
 
 
-def rows_like(phis: Features, at: Sample) -> Features:
-    """Zeros of the shape that the batch would have at other points."""
-    rows = at.x.shape[0]
-    return jax.tree.map(
-        lambda part: jnp.zeros((part.shape[0], rows, *part.shape[2:]), part.dtype), phis
-    )
-
-
-def _reduce(term: Term, sample: Sample, phis: Features) -> tuple[Any, Callable]:
-    """The form of a term at a sample, and the change of features that goes with it."""
-    first = jax.tree.map(lambda part: part[0], phis)
-    return reduce_term(term, sample, first)[0], lambda phi: reduce_term(term, sample, phi)[1]
-
-
 class Between(AbstractWay):
-    """Every pair of a point of one form with one of the first n of another."""
+    """Every pair of a point of the form `at` with one of the first n points of another form.
+
+    Row i of the one and row i + `offset` of the other are the same point.
+    """
 
     at: AbstractForm
     n: Array
     offset: Array
 
-    def products(self, form, kernel, sources, once):
-        def meet(i: Array, j: Array, at_i: Tree, at_j: tuple) -> tuple:
+    def sums(self, form, kernel, sources, once):
+        def meet(i: Array, j: Array, at_i: Tree, at_j: tuple) -> Tree:
             points, sources = at_j
             tile = tiles.profile_on(kernel, at_i, points, self.offset + i - j)
-            weights = form.weights(tile, at_i, points)
-            return tuple(w @ source for w, source in zip(weights, sources, strict=True))
+            return form.send(tile, at_i, points, sources)
 
         return _meet_tiles(meet, self.at.points, (form.points, sources), self.n)
 
-    def fields(self, form, kernel, phi, once):
-        def meet(i: Array, j: Array, at_i: Tree, at_j: tuple) -> Features:
-            points, phi = at_j
-            tile = tiles.profile_on(kernel, at_i, points, self.offset + i - j)
-            return form.fields(tile, at_i, points, phi)
-
-        return _meet_tiles(meet, self.at.points, (form.points, phi), self.n)
-
 
 def _meet_tiles(meet: Callable, targets: Tree, sources: Tree, n: Array) -> Tree:
-    """Σ meet(i, j, rows from i, rows from j) over tiles of the first n sources, for each tile of
-    the targets.
+    """Return Σ meet(i, j, targets from i, sources from j) over the tiles of the first n sources, for
+    each tile of targets.
     """
-    a, b = (_tile(jax.tree.leaves(rows)[0].shape[0]) for rows in (targets, sources))
+    count, of_sources = (jax.tree.leaves(rows)[0].shape[0] for rows in (targets, sources))
+    a, b = (rows if rows <= tiles.ROWS else TILE for rows in (count, of_sources))
 
     def rows(i: Array) -> Tree:
         at_i = tiles.rows_of(targets, i, a)
@@ -145,10 +127,5 @@ def _meet_tiles(meet: Callable, targets: Tree, sources: Tree, n: Array) -> Tree:
 
         return lax.fori_loop(0, (n + b - 1) // b, add, zero)
 
-    count = jax.tree.leaves(targets)[0].shape[0]
     found = lax.map(rows, jnp.arange(count // a) * a)
     return jax.tree.map(lambda part: part.reshape(count, *part.shape[2:]), found)
-
-
-def _tile(rows: int) -> int:
-    return rows if rows <= tiles.ROWS else TILE

@@ -1,18 +1,18 @@
 """G of a sum of exponentials, on points in ascending order, in linear time.
 
-The points are cut into blocks of a few. Pairs within a block are summed one by one, so the pair of
-a point with itself is never added. Between blocks each exponential is carried along the line, from
+The points are cut into small blocks. Pairs within a block are summed one by one, so the pair of a
+point with itself is never added. Between blocks each exponential is carried along the line, from
 left to right and from right to left. On a narrow block an exponential is a short Taylor series, so
-what a block sends out is a combination of its moments Σ (x − centre)^p/p!, and what it receives a
-polynomial. On a wide block, as there are among outliers, every point has exponentials of its own.
+what a block sends is a combination of its moments Σ (x − centre)^p/p!, and what it receives is a
+polynomial. On a wide block, as occurs among outliers, exponentials are evaluated at every point.
 
-In one dimension G needs k, k′ and k″ alone: with D = xᵢ − xⱼ,
+In one dimension G needs only k, k′ and k″: with D = xᵢ − xⱼ,
 
     F = Σ k(|D|) tⱼ − sgn(D) k′(|D|) mⱼ,    J = Σ sgn(D) k′(|D|) tⱼ − k″(|D|) mⱼ.
 
-Arrays have axes s of segments, b of points in a block, B of blocks in a segment, c of columns:
+Arrays have axes s of segments, b of points in a block, B of blocks in a segment, and c of columns,
 those of t and then those of m. Blocks come last because XLA computes fastest along the last axis.
-What is carried has an axis w of the two ways, to the right and to the left, and an axis l of
+What is carried has an axis w for the two directions, to the right and to the left, and an axis l of
 exponentials.
 """
 
@@ -29,20 +29,22 @@ from ..kernels import AbstractRadial
 from .exponentials import Exponentials, Scaled
 
 BLOCK = 64
-"""Points of a block."""
+"""Points in a block: work within blocks grows with it, work between them decreases."""
 
 _SEGMENT = 128
-"""The most blocks of a segment."""
+"""The most blocks in a segment. Segments are scanned in parallel, so a scan has at most this number
+of steps.
+"""
 
 _DEGREE = 12
-"""Terms of a Taylor series."""
+"""Terms of a Taylor series: on a narrow block |a (x − centre)| ≤ 1/2, and 2⁻¹²/12! = 5e-13."""
 
 _CHUNK = 16
-"""Wide blocks that are worked on together."""
+"""Wide blocks that are processed together, which bounds the memory for their exponentials."""
 
 _BEYOND = 4.0
-"""A group that ends a sum of exponentials is accurate up to this distance, over the smallest pole
-before it.
+"""A group that ends a sum of exponentials is accurate up to this distance, in units of the inverse
+of the smallest pole before it.
 """
 
 
@@ -52,12 +54,12 @@ def apply(
     """(F, J) at points z in ascending order, for the columns of t and then those of m."""
     x, sources = _cut(z), jnp.moveaxis(_cut(phi), 0, 1)
     near = lax.map(lambda segment: _within(kernel, *segment), (x, sources))
-    return jnp.moveaxis(near + _between(sums, x, sources), (0, 1, 2, 3), (1, 0, 3, 2)).reshape(
-        phi.shape
-    )
+    fields = near + _between(sums, x, sources)
+    return jnp.moveaxis(fields, (0, 1, 2, 3), (1, 0, 3, 2)).reshape(phi.shape)
 
 
 def _cut(rows: Float[Array, "*c N"]) -> Float[Array, "*c s b B"]:
+    """Cut the last axis into segments, points and blocks."""
     block = min(BLOCK, rows.shape[-1])
     blocks = rows.shape[-1] // block
     segment = next(size for size in range(min(blocks, _SEGMENT), 0, -1) if blocks % size == 0)
@@ -67,7 +69,7 @@ def _cut(rows: Float[Array, "*c N"]) -> Float[Array, "*c s b B"]:
 def _within(
     kernel: AbstractRadial, x: Float[Array, "b B"], sources: Float[Array, "c b B"]
 ) -> Float[Array, "c b B"]:
-    """The pairs of different points in the same block."""
+    """The fields from the other points of the same block."""
     rows = jnp.arange(len(x))[:, None]
     t, m = jnp.split(sources, 2)
 
@@ -83,8 +85,8 @@ def _within(
 
 
 class _Frame(NamedTuple):
-    """Where each block receives what comes from the left, and where it sends it on: the centre of a
-    narrow block, the edges of a wide one.
+    """The points at which each block receives what comes from the left and sends it on: the centre
+    of a narrow block, the edges of a wide one.
     """
 
     narrow: Bool[Array, "s B"]
@@ -93,7 +95,7 @@ class _Frame(NamedTuple):
 
     @classmethod
     def of(cls, x: Float[Array, "s b B"], most: Scalar | float) -> "_Frame":
-        """For blocks that are narrow up to a width."""
+        """The frame for blocks that count as narrow up to the width `most`."""
         low, high = x[:, 0], x[:, -1]
         narrow, centre = high - low <= most, (low + high) / 2
         return cls(narrow, jnp.where(narrow, centre, low), jnp.where(narrow, centre, high))
@@ -106,7 +108,7 @@ class _Frame(NamedTuple):
 def _between(
     sums: Scaled, x: Float[Array, "s b B"], sources: Float[Array, "s c b B"]
 ) -> Float[Array, "s c b B"]:
-    """The pairs of points in different blocks."""
+    """The fields from the points of other blocks."""
     frame = _Frame.of(x, sums.unit / sums.sum.reach)
     offset, wide = frame.offset(x), _Wide.of(frame, x)
     moments = lax.map(lambda segment: _moments(*segment), (offset, sources))
@@ -115,13 +117,11 @@ def _between(
     def group(g: Array, totals: tuple[Array, Array]) -> tuple[Array, Array]:
         series, singly = totals
         a, weights = at(g)
-        sent = wide.sent(a, sources, _series(_powers(a), moments))
-        arrived = _weighted(weights, _carried(a, frame, sent))
-        powers = _powers(a)[::-1]
-        added = _real("wlp,wsclB->spcB", powers, arrived)
-        return series + jnp.where(frame.narrow[:, None, None], added, 0), wide.received(
-            a, arrived, singly
-        )
+        sent = wide.send(a, sources, _series(_powers(a), moments))
+        arrived = _apply_weights(weights, _carry(a, frame, sent))
+        added = _real("wlp,wsclB->spcB", _powers(a)[::-1], arrived)
+        series = series + jnp.where(frame.narrow[:, None, None], added, 0)
+        return series, wide.receive(a, arrived, singly)
 
     series, singly = lax.fori_loop(
         0, groups, group, (jnp.zeros_like(moments), jnp.zeros_like(sources))
@@ -130,7 +130,7 @@ def _between(
 
 
 def _moments(offset: Float[Array, "b B"], sources: Float[Array, "c b B"]) -> Float[Array, "p c B"]:
-    """Σ offset^p/p! times the sources."""
+    """Σ offset^p/p! times the sources, for each p."""
 
     def point(j: Array, sums: Array) -> Array:
         return sums + _factorials(offset[j])[:, None] * sources[:, j]
@@ -141,7 +141,7 @@ def _moments(offset: Float[Array, "b B"], sources: Float[Array, "c b B"]) -> Flo
 
 
 def _factorials(x: Float[Array, "*n"]) -> Float[Array, "p *n"]:
-    """x^p/p!."""
+    """x^p/p! for each p."""
     terms = [jnp.ones_like(x)]
     for p in range(1, _DEGREE):
         terms.append(terms[-1] * x / p)
@@ -159,11 +159,11 @@ def _polynomial(
 
 
 def _poles(scaled: Scaled, extent: Scalar) -> tuple[int | Array, Callable]:
-    """How many groups of poles there are for data of this extent, and a function that gives those
-    of each.
+    """Return the number of groups of poles for data of this extent, and a function that gives the
+    poles and weights of a group.
 
-    The poles are scaled rather than the points: a small difference of large coordinates has digits
-    to lose.
+    The poles are scaled and not the points, because small differences of large coordinates would
+    lose digits.
     """
     factor, unit, sums = scaled
     units = jnp.stack([factor / unit**q for q in range(3)])
@@ -172,6 +172,7 @@ def _poles(scaled: Scaled, extent: Scalar) -> tuple[int | Array, Callable]:
 
 
 def _unit_poles(sums: Exponentials, extent: Scalar) -> tuple[int | Array, Callable]:
+    """As `_poles`, for data in units of the kernel."""
     kind = jnp.result_type(extent.dtype, jnp.complex64)
     poles, weights = jnp.asarray(sums.poles, kind), jnp.asarray(sums.weights, kind)
     if not len(sums.end_poles):
@@ -190,7 +191,9 @@ def _unit_poles(sums: Exponentials, extent: Scalar) -> tuple[int | Array, Callab
 
 
 def _powers(a: Complex[Array, " l"]) -> Complex[Array, "w l p"]:
-    """aᵖ, and (−a)ᵖ: exp(−a(end − x)) and exp(−a(x − start)) are Σ ±aᵖ xᵖ/p! around the centre."""
+    """aᵖ and (−a)ᵖ, the Taylor coefficients of exp(−a(end − x)) and exp(−a(x − start)) at the
+    centre, times p!.
+    """
     signed = jnp.stack([a, -a])
     powers = jnp.cumprod(jnp.broadcast_to(signed, (_DEGREE - 1, *signed.shape)), axis=0)
     return jnp.moveaxis(jnp.concatenate([jnp.ones_like(powers[:1]), powers]), 0, -1)
@@ -199,6 +202,7 @@ def _powers(a: Complex[Array, " l"]) -> Complex[Array, "w l p"]:
 def _series(
     powers: Complex[Array, "w l p"], moments: Float[Array, "s p c B"]
 ) -> Complex[Array, "w s c l B"]:
+    """What narrow blocks send, from their moments."""
     of = lambda part: jnp.einsum("wlp,spcB->wsclB", part, moments)
     return lax.complex(of(jnp.real(powers)), of(jnp.imag(powers)))
 
@@ -208,18 +212,18 @@ def _real(how: str, a: Complex[Array, "*s"], b: Complex[Array, "*r"]) -> Float[A
     return jnp.einsum(how, jnp.real(a), jnp.real(b)) - jnp.einsum(how, jnp.imag(a), jnp.imag(b))
 
 
-def _carried(
+def _carry(
     a: Complex[Array, " l"], frame: _Frame, sent: Complex[Array, "w s c l B"]
 ) -> Complex[Array, "w s c l B"]:
-    """What arrives at each block: from all blocks before it, and by mirroring the line, from all
-    after it.
+    """Return what arrives at each block from all blocks before it and, with the line mirrored, from
+    all blocks after it.
 
-    All segments are gone through at once, first from nothing and then from what the segments before
-    them send.
+    All segments are scanned at once: first with nothing arriving from outside, then with what
+    arrives from the segments before.
     """
     flip = lambda part: part[::-1, ..., ::-1]
     width, (start, end) = frame.end - frame.start, (frame.start.ravel(), frame.end.ravel())
-    to_next = lambda gaps: jnp.append(gaps, 0).reshape(width.shape)  # there is none after the last
+    to_next = lambda gaps: jnp.append(gaps, 0).reshape(width.shape)  # no gap follows the last block
     gaps = start[1:] - end[:-1]
     widths, gaps = jnp.stack([width, flip(width)]), jnp.stack([to_next(gaps), to_next(gaps[::-1])])
     decay = lambda distance: jnp.exp(-a[:, None] * distance[..., None, None, :])
@@ -236,10 +240,10 @@ def _carried(
     return jnp.stack([come, flip(back)])
 
 
-def _weighted(
+def _apply_weights(
     w: Complex[Array, "l 3"], state: Complex[Array, "w s c l B"]
 ) -> Complex[Array, "w s c l B"]:
-    """What F and J take from what arrives; D is positive for what comes from the left."""
+    """The contributions to F and J of what arrives; D is positive for what comes from the left."""
     t, m = jnp.split(state, 2, axis=2)
     k, slope, curvature = (w[:, q, None] for q in range(3))
     slope = jnp.stack([slope, -slope])[:, None, None]
@@ -247,10 +251,10 @@ def _weighted(
 
 
 class _Wide(NamedTuple):
-    """The wide blocks, point by point: where they are, and the distances of their points to the end
-    and from the start.
+    """The wide blocks: their places, and the distances of their points to the end and from the
+    start of the block.
 
-    Beyond the first `count` there are others, or the same again.
+    Only the first `count` entries are wide blocks; the others are there to fill the last chunk.
     """
 
     where: tuple[Int[Array, " n"], Int[Array, " n"]]
@@ -269,8 +273,8 @@ class _Wide(NamedTuple):
         return cls(where, distances, jnp.sum(~frame.narrow))
 
     def _over(self, chunk: Callable, start: Array) -> Array:
-        """chunk(total, s, B, distances) over some wide blocks after others; s is out of range where
-        a block is not.
+        """Carry a total through chunk(total, s, B, distances) for one chunk of wide blocks after
+        another; s is out of range for entries that are not wide blocks.
         """
 
         def step(i: Array, total: Array) -> Array:
@@ -281,10 +285,10 @@ class _Wide(NamedTuple):
 
         return lax.fori_loop(0, (self.count + _CHUNK - 1) // _CHUNK, step, start)
 
-    def sent(
+    def send(
         self, a: Complex[Array, " l"], sources: Float[Array, "s c b B"], sent: Array
     ) -> Complex[Array, "w s c l B"]:
-        """What each block sends out, with that of wide blocks put in."""
+        """Return what each block sends, given what narrow blocks send."""
 
         def chunk(total: jax.Array, s: Array, B: Array, distances: Array) -> Array:
             E = jnp.exp(-a * distances[..., None])
@@ -293,11 +297,11 @@ class _Wide(NamedTuple):
 
         return self._over(chunk, sent)
 
-    def received(
+    def receive(
         self, a: Complex[Array, " l"], arrived: Array, singly: Array
     ) -> Float[Array, "s c b B"]:
-        """Re Σ exp(−a(x − start)) and exp(−a(end − x)) times what arrives, added at the points of
-        wide blocks.
+        """Add Re Σ exp(−a(x − start)) and exp(−a(end − x)) times what arrives, at the points of wide
+        blocks.
         """
 
         def chunk(total: jax.Array, s: Array, B: Array, distances: Array) -> Array:

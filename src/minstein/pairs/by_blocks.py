@@ -1,4 +1,4 @@
-"""G applied to rows on disk: every block meets every block, two in memory at a time."""
+"""G applied to rows on disk: each pair of blocks in turn, with two blocks in memory at a time."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,14 +18,14 @@ from .operator import Fields, Products, products
 
 
 class ByBlocks(NamedTuple):
-    """The pair sum of a batch of features at rows on disk. Terms of finite rank need one pass and
-    no pairs.
+    """The pair sum of a batch of features at rows on disk. Terms of finite rank need one pass over
+    the blocks, and no pairs of blocks.
 
     Attributes:
-        terms: those of the kernel.
+        terms: the terms of the kernel.
         table: the rows.
-        batch: the features at a block, leading axis a; computed anew whenever the block is read.
-        still: whether all but the first have m = 0.
+        batch: gives the batch of features at a block, each time that the block is read.
+        still: whether all members of the batch except the first have m = 0.
     """
 
     terms: tuple[Summand, ...]
@@ -34,41 +34,39 @@ class ByBlocks(NamedTuple):
     still: bool
 
     def products(self) -> Products:
-        """⟨φ_a, G φ_b⟩; the blocks before each stand for those after it as well."""
+        """Return ⟨φ_a, G φ_b⟩. G is symmetric, so each block is paired with those before it only."""
         sums = self._sums()
 
         def one(at: Sample) -> Products:
             phis = self.batch(at)
-            half, _ = products(
-                phis, Fields(*[self._near(at, phis, at.numbers[0] // self.table.disk.block)] * 2)
-            )
+            earlier = self._near(at, phis, at.numbers[0] // self.table.disk.block)
+            half, _ = products(phis, Fields(earlier, earlier))
             here = between.fields(
                 self._radial, at, at, phis, same=jnp.asarray(True), still=self.still
             )
             far = between.received(self._spans, sums, at, phis, among=True)
-            off, on = products(phis, Fields(_added(here, far), self._own(at, phis)))
+            off, on = products(phis, Fields(_add(here, far), self._own(at, phis)))
             return Products(off + half + half.T, on)
 
         return self.table.sum(one)
 
     def fields(self, diagonal: Array) -> Callable[[Sample], Features]:
-        """G φ_a at a block, with `diagonal` times what comes from each point itself."""
+        """Return a function that gives G φ_a at a block, with `diagonal` times each point's own."""
         sums = self._sums()
 
         def at(block: Sample) -> Features:
             phis = self.batch(block)
             own = jax.tree.map(lambda part: diagonal * part, self._own(block, phis))
             far = between.received(self._spans, sums, block, phis, among=True)
-            return _added(self._near(block, phis), far, own)
+            return _add(self._near(block, phis), far, own)
 
         return at
 
     def fields_elsewhere(self, at: Sample) -> Features:
-        """G φ_a at points that are none of the rows."""
+        """Return G φ_a at points that are not rows of the table."""
         phis = self.batch(at)
-        return _added(
-            self._near(at, phis), between.received(self._spans, self._sums(), at, phis, among=False)
-        )
+        far = between.received(self._spans, self._sums(), at, phis, among=False)
+        return _add(self._near(at, phis), far)
 
     def _own(self, block: Sample, phis: Features) -> Features:
         return OfKernel(self.terms, block, Tiles()).own(phis)
@@ -82,11 +80,11 @@ class ByBlocks(NamedTuple):
         return radial(self.terms)
 
     def _near(self, at: Sample, phis: Features, until: Array | None = None) -> Features:
-        """The fields of radial terms at some points, where the features are φ, from all blocks, or
-        those before one.
+        """Return the fields of radial terms at points with features φ, from all blocks or from those
+        before the block `until`.
         """
         if not self._radial:
-            return jax.tree.map(jnp.zeros_like, phis)
+            return phis.zeros_like()
 
         def one(block: Sample) -> Features:
             same = jnp.asarray(False) if at.first is None else at.first == block.first
@@ -97,12 +95,11 @@ class ByBlocks(NamedTuple):
         return self.table.sum(one, until)
 
     def _sums(self) -> tuple[Float[Array, "q r"], ...]:
-        """What terms of finite rank need to know of all rows."""
-        flat = self._spans
-        if not flat:
+        """Return the sums over all rows that terms of finite rank need."""
+        if not self._spans:
             return ()
-        return self.table.sum(lambda block: between.sent(flat, block, self.batch(block)))
+        return self.table.sum(lambda block: between.sent(self._spans, block, self.batch(block)))
 
 
-def _added(*fields: Features) -> Features:
+def _add(*fields: Features) -> Features:
     return jax.tree.map(lambda *parts: sum(parts[1:], parts[0]), *fields)

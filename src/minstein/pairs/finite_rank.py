@@ -1,4 +1,4 @@
-"""G of a kernel of finite rank: k⁰ = tᵢ·tⱼ, so its pair sum is a square of sums, linear work."""
+"""G of a kernel of finite rank: k⁰ = tᵢ·tⱼ, so its pair sum is a square of sums, in linear time."""
 
 import jax.numpy as jnp
 

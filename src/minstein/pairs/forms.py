@@ -1,4 +1,4 @@
-"""The Stein kernel as a symmetric bilinear form in per-point features, in three levels of
+"""The Stein kernel as a symmetric bilinear form in per-point features, in three degrees of
 generality.
 
 With D = zᵢ − zⱼ, u = ‖D‖² and per-point features (t, m), m of shape (e, r),
@@ -7,15 +7,15 @@ With D = zᵢ − zⱼ, u = ‖D‖² and per-point features (t, m), m of shape 
 
 A form holds the θ-free part of G: coordinates and constants. Its features φ are what depends on θ:
 
-    Multiple   m = h C       one number h a point, C constant: scalar m, and every constant one
-    Columns    m = C diag(h) a vector h a point: diagonal m
-    Full       m             a matrix a point
+    Multiple   m = h C        a number h at each point, C constant: scalar m, and every constant m
+    Columns    m = C diag(h)  a vector h at each point: diagonal m
+    Full       m              a matrix at each point
 """
 
 import abc
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,14 +27,25 @@ from ..kernels import AbstractRadial
 
 
 class Features(NamedTuple):
-    """φ: what depends on θ at each point; also the shape of G φ, its witness field and Jacobian."""
+    """The features φ at each point, or G φ: the witness field and its Jacobian, of the same shapes."""
 
     t: Float[Array, "*n r"]
     m: Array
 
+    def first(self) -> "Features":
+        """The first member of a batch."""
+        return Features(self.t[0], self.m[0])
+
+    def as_batch(self) -> "Features":
+        """A batch of which these features are the only member."""
+        return Features(self.t[None], self.m[None])
+
+    def zeros_like(self) -> "Features":
+        return Features(jnp.zeros_like(self.t), jnp.zeros_like(self.m))
+
 
 class Tile(NamedTuple):
-    """κ, 2κ′, 4κ″ and r² on a block of pairs: rows are targets, columns are sources."""
+    """κ, 2κ′, 4κ″ and r² for a block of pairs: rows are targets, columns are sources."""
 
     k: Float[Array, "a b"]
     c1: Float[Array, "a b"]
@@ -47,18 +58,18 @@ class Tile(NamedTuple):
 
 
 _DIFFERENCES = 8
-"""Up to this dimension distances come from differences, exact for any spread of the data, at little
-cost.
+"""Up to this dimension distances are computed from differences, which is accurate for any spread of
+the data and costs little; above it from inner products, which are faster.
 """
 
 
 Rows = Float[Array, "_ _"] | tuple[Float[Array, " _"], ...]
-"""Points, or their coordinates one by one."""
+"""Points, or a tuple of their coordinates."""
 
 
 def by_coordinates(points: dict[str, Float[Array, "_ _"]]) -> dict[str, Rows]:
-    """Points of few coordinates as vectors of these, for differences are fastest of what lies
-    together in memory.
+    """Split points with few coordinates into one vector for each, because differences of contiguous
+    vectors are fastest.
     """
     return {
         name: tuple(rows.T) if rows.shape[1] <= _DIFFERENCES else rows
@@ -72,41 +83,48 @@ def _square_differences(a: Rows, b: Rows) -> list[Float[Array, "a b"]]:
     return [(p[:, None] - q[None, :]) ** 2 for p, q in zip(a, b, strict=True)]
 
 
-def square_distances(a: Rows, b: Rows) -> Float[Array, "a b"]:
+def square_distances(a: Any, b: Any) -> Float[Array, "a b"]:
     """‖aᵢ − bⱼ‖²."""
-    if isinstance(a, tuple) or isinstance(b, tuple) or a.shape[1] <= _DIFFERENCES:
+    if isinstance(a, tuple) or a.shape[1] <= _DIFFERENCES:
         return reduce(jnp.add, _square_differences(a, b))
     squares = jnp.sum(a**2, 1)[:, None] + jnp.sum(b**2, 1) - 2 * a @ b.T
     return jnp.maximum(squares, 0)
 
 
 class AbstractWay(eqx.Module):
-    """A way of going through the pairs of a form's points: by tiles, in a ring, within parts, …"""
+    """A way to visit the pairs of a form's points: by tiles, in a ring, within parts, …"""
 
     @abc.abstractmethod
-    def products(
-        self, form: "AbstractFactored", kernel: AbstractRadial, sources: tuple, once: bool
-    ) -> tuple:
-        """Return W_q S_q for each q."""
-
-    @abc.abstractmethod
-    def fields(self, form: "Full", kernel: AbstractRadial, phi: Features, once: bool) -> Features:
-        """Return G φ for a form that wants targets and sources of each tile together."""
+    def sums(self, form: Any, kernel: AbstractRadial, sources: Tree, once: bool) -> Tree:
+        """Return the sums over all pairs of what each point receives: W_q S_q for each q if the form
+        is factored, else G φ.
+        """
 
 
 class AbstractForm(eqx.Module):
     """The θ-free part of the bilinear form."""
 
+    is_factored: ClassVar[bool] = False
+    """Whether G φ is computed from weights times sources, as in `AbstractFactored`."""
+
     @property
     @abc.abstractmethod
     def points(self) -> Tree:
-        """Per-row arrays that the form needs on a tile; a mapping whose entry 'z' gives the
-        distances.
+        """The arrays, one row for each point, that the form needs on a tile; distances are those of
+        the entry 'z'.
         """
 
     @abc.abstractmethod
     def diagonal(self, k: Any, c1: Any, phi: Features) -> Features:
         """G_ii φᵢ at every point, from κ(0) and 2κ′(0)."""
+
+    @abc.abstractmethod
+    def along(self, m: Array, D: dict[str, Array]) -> Float[Array, " r"]:
+        """mᵀD for the features m of one point; D holds the differences of the `points` of two."""
+
+    @abc.abstractmethod
+    def overlap(self, m: Array, other: Array) -> Array:
+        """⟨m, m′⟩ for the features of two points."""
 
     @abc.abstractmethod
     def sum_pairs(
@@ -119,80 +137,84 @@ class AbstractForm(eqx.Module):
         once: bool,
         at: Any = None,
     ) -> Features:
-        """Return G applied to a batch of features, going through the pairs in this way.
+        """Return G applied to a batch of features, visiting the pairs in this way.
 
         `still` means that all members except the first have m = 0. `at` is the form at the points
-        where the fields are wanted, if they are other points than those of the features.
+        where the fields are wanted, if they are not those of the features.
         """
+
+    @abc.abstractmethod
+    def send(self, tile: Tile, at_i: Tree, at_j: Tree, sources: Any) -> Any:
+        """Return what the targets i of a tile receive from the sources at the points j."""
 
 
 class AbstractFactored(AbstractForm):
-    """A form whose G φ is Σ_q W_q S_q put together point by point: weights of pairs times sources,
-    one column each.
+    """A form whose G φ at each point is a combination of the sums W_q S_q: weights of pairs times
+    sources.
 
-    Every W_q is symmetric in i and j, so one tile of it serves both of its sides.
+    Every W_q is symmetric in i and j, so one tile of it serves targets and sources alike.
     """
+
+    is_factored: ClassVar[bool] = True
 
     def sum_pairs(self, way, kernel, phis, *, still, once, at=None):
         at = self if at is None else at
         if still:
             return self._sum_still(way, kernel, phis, once, at)
-        one = lambda phi: at.gathered(way.products(self, kernel, self.sources(phi), once))
-        return each(one, phis)
+        one = lambda phi: at.gather(way.sums(self, kernel, self.sources(phi), once))
+        return _each(one, phis)
 
     def _sum_still(
         self, way: AbstractWay, kernel: AbstractRadial, phis: Features, once: bool, at: Any
     ) -> Features:
-        """For a batch (t₀, m), (t₁, 0), …, (t_p, 0): the columns of all go into one product for
-        each weight.
+        """For a batch (t₀, m), (t₁, 0), …, (t_p, 0): one product with each weight for the columns
+        of all members.
         """
-        first = jax.tree.map(lambda part: part[0], phis)
-        sources, still = self.sources(first), jax.vmap(self.still_sources)(phis.t[1:])
+        sources, still = self.sources(phis.first()), jax.vmap(self.still_sources)(phis.t[1:])
         widths = [source.shape[1] for source in sources]
         wide = [
             jnp.concatenate([a, _side_by_side(b)], 1)
             for a, b in zip(sources[:2], still, strict=True)
         ]
-        sums = way.products(self, kernel, (*wide, *sources[2:]), once)
-        own = at.gathered(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
-        rest = jax.vmap(at.still_gathered)(
+        sums = way.sums(self, kernel, (*wide, *sources[2:]), once)
+        own = at.gather(tuple(s[:, :width] for s, width in zip(sums, widths, strict=True)))
+        rest = jax.vmap(at.gather_still)(
             *(_one_by_one(sums[q][:, widths[q] :], still[q].shape) for q in (0, 1))
         )
         return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), own, rest)
 
-    @abc.abstractmethod
-    def along(self, m: Array, D: dict[str, Array]) -> Float[Array, " r"]:
-        """mᵀD for the features m of one point, where D has the differences of what `points` has of
-        two.
-        """
+    def send(self, tile, at_i, at_j, sources):
+        weights = self.weights(tile, at_i, at_j)
+        return tuple(w @ source for w, source in zip(weights, sources, strict=True))
 
     @abc.abstractmethod
-    def overlap(self, m: Array, other: Array) -> Array:
-        """⟨m, m′⟩ for the features of two points."""
+    def weights(self, tile: Tile, at_i: Tree, at_j: Tree) -> tuple[Float[Array, "a b"], ...]:
+        """W_q for each q."""
 
     @abc.abstractmethod
-    def weights(self, tile: Tile, at_i: Tree, at_j: Tree) -> tuple[Float[Array, "a b"], ...]: ...
+    def sources(self, phi: Features) -> tuple[Float[Array, "n c"], ...]:
+        """S_q for each q."""
 
     @abc.abstractmethod
-    def sources(self, phi: Features) -> tuple[Float[Array, "n c"], ...]: ...
-
-    @abc.abstractmethod
-    def gathered(self, sums: tuple[Float[Array, "n c"], ...]) -> Features:
+    def gather(self, sums: tuple[Float[Array, "n c"], ...]) -> Features:
         """G φ from the sums W_q S_q."""
 
     @abc.abstractmethod
     def still_sources(
         self, t: Float[Array, "n r"]
     ) -> tuple[Float[Array, "n r"], Float[Array, "n c"]]:
-        """The sources of φ = (t, 0), for the first two weights; the others have none."""
+        """The sources of φ = (t, 0) for the first two weights; those for the others are zero."""
 
     @abc.abstractmethod
-    def still_gathered(self, kt: Float[Array, "n r"], c1: Float[Array, "n c"]) -> Features:
+    def gather_still(self, kt: Float[Array, "n r"], c1: Float[Array, "n c"]) -> Features:
         """G φ for φ = (t, 0)."""
 
 
 class Multiple(AbstractFactored):
-    """m = h C with one number h a point: y = Cᵀz and w = ‖C‖² are all that is needed of C."""
+    """m = h C with a number h at each point: C enters through y = Cᵀz and w = ‖C‖² only.
+
+    `y` is None if it equals z.
+    """
 
     z: Float[Array, "n e"]
     y: Float[Array, "n r"] | None
@@ -220,7 +242,7 @@ class Multiple(AbstractFactored):
         y, t, h = self._y, phi.t, phi.m[:, None]
         return t, jnp.concatenate([h * y, t, jnp.sum(y * t, 1, keepdims=True), h], 1), h
 
-    def gathered(self, sums):
+    def gather(self, sums):
         kt, c1, second = sums
         y, r = self._y, self._y.shape[1]
         F = kt - y * c1[:, -1:] + c1[:, :r]
@@ -229,7 +251,7 @@ class Multiple(AbstractFactored):
     def still_sources(self, t):
         return t, jnp.concatenate([t, jnp.sum(self._y * t, 1, keepdims=True)], 1)
 
-    def still_gathered(self, kt, c1):
+    def gather_still(self, kt, c1):
         return Features(kt, jnp.sum(self._y * c1[:, :-1], 1) - c1[:, -1])
 
     def diagonal(self, k, c1, phi):
@@ -237,8 +259,8 @@ class Multiple(AbstractFactored):
 
 
 class Columns(AbstractFactored):
-    """m = C diag(h) with a vector h a point: y = Cᵀz and the squared lengths w of C's columns are
-    needed.
+    """m = C diag(h) with a vector h at each point: C enters through y = Cᵀz and the squared lengths
+    w of its columns.
     """
 
     z: Float[Array, "n e"]
@@ -271,7 +293,7 @@ class Columns(AbstractFactored):
             return *first, jnp.concatenate([h, y * h, y**2 * h], 1)
         return *first, *(h[:, r : r + 1] for r in range(y.shape[1]))
 
-    def gathered(self, sums):
+    def gather(self, sums):
         kt, c1, *second = sums
         y = self.y
         hc, yhc, tc, ytc = jnp.split(c1, 4, axis=1)
@@ -285,7 +307,7 @@ class Columns(AbstractFactored):
     def still_sources(self, t):
         return t, jnp.concatenate([t, self.y * t], 1)
 
-    def still_gathered(self, kt, c1):
+    def gather_still(self, kt, c1):
         tc, ytc = jnp.split(c1, 2, axis=1)
         return Features(kt, self.y * tc - ytc)
 
@@ -294,8 +316,8 @@ class Columns(AbstractFactored):
 
 
 class Full(AbstractForm):
-    """m a matrix of shape (e, r) at each point; here targets and sources do not come apart into
-    columns.
+    """m is any matrix of shape (e, r) at each point; its G φ does not factor into weights and
+    sources.
     """
 
     z: Float[Array, "n e"]
@@ -305,17 +327,16 @@ class Full(AbstractForm):
         return {"z": self.z}
 
     def sum_pairs(self, way, kernel, phis, *, still, once, at=None):
-        return each(lambda phi: way.fields(self, kernel, phi, once), phis)
+        return _each(lambda phi: way.sums(self, kernel, phi, once), phis)
 
-    def along(self, m: Float[Array, "e r"], D: dict[str, Array]) -> Float[Array, " r"]:
+    def along(self, m, D):
         return m.T @ D["z"]
 
-    def overlap(self, m: Float[Array, "e r"], other: Float[Array, "e r"]) -> Array:
+    def overlap(self, m, other):
         return jnp.vdot(m, other)
 
-    def fields(self, tile: Tile, target: Tree, source: Tree, phi: Features) -> Features:
-        """Σⱼ G_ij φⱼ at the targets, over the sources of one tile."""
-        z, zj = target["z"], source["z"]
+    def send(self, tile, at_i, at_j, phi):
+        z, zj = at_i["z"], at_j["z"]
         offset = jnp.einsum("ja,jar->jr", zj, phi.m)
         v = jnp.einsum("ia,jar->rij", z, phi.m) - offset.T[:, None, :]
         F = tile.k @ phi.t - jnp.einsum("ij,rij->ir", tile.c1, v)
@@ -327,17 +348,19 @@ class Full(AbstractForm):
         return Features(k * phi.t, -c1 * phi.m)
 
 
-def each(apply: Callable[[Features], Features], phis: Features) -> Features:
-    """Apply to each member of a batch; a batch of one needs no batched products."""
-    if phis.t.shape[0] > 1:
-        return jax.vmap(apply)(phis)
-    return jax.tree.map(lambda part: part[None], apply(jax.tree.map(lambda part: part[0], phis)))
+def _each(apply: Callable[[Features], Features], phis: Features) -> Features:
+    """Apply to each member of a batch, without vmap if there is only one, to avoid batched
+    products.
+    """
+    return jax.vmap(apply)(phis) if phis.t.shape[0] > 1 else apply(phis.first()).as_batch()
 
 
 def _side_by_side(batch: Float[Array, "p n c"]) -> Float[Array, "n pc"]:
+    """The columns of all members of a batch in one matrix."""
     return jnp.moveaxis(batch, 0, 1).reshape(batch.shape[1], -1)
 
 
 def _one_by_one(columns: Float[Array, "n pc"], shape: tuple[int, ...]) -> Float[Array, "p n c"]:
+    """The inverse of `_side_by_side`, for a batch of this shape."""
     p, _, c = shape
     return jnp.moveaxis(columns.reshape(len(columns), p, c), 1, 0)

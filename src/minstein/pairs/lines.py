@@ -1,8 +1,8 @@
-"""G in one dimension, in linear time: the points are taken in ascending order, and sums over them
-are carried along.
+"""G in one dimension in linear time: the points are visited in ascending order, and running sums are
+carried along.
 
-Matérn kernels are summed exactly, by `recursion`; kernels that are sums of exponentials, to ten
-digits of the largest field, by `blocks`.
+Matérn kernels are summed exactly, by `recursion`; kernels that are sums of exponentials by
+`blocks`, to ten digits of the largest field.
 """
 
 from functools import reduce
@@ -12,30 +12,26 @@ from jaxtyping import Float, Int
 
 from .. import errors
 from .._types import Array
-from ..data.sample import Sample
 from ..kernels import AbstractRadial, Matern
-from ..kernels.algebra import RadialMultiple, RadialSum
 from . import blocks, recursion
 from .exponentials import exponentials
-from .forms import Features, Multiple
+from .forms import Features
 from .operator import AbstractOperator
 
 
 class Line(AbstractOperator):
-    """m one number a point, on the line: as `Multiple`, with the order of the points."""
+    """G for m a number at each point, as in `Multiple`; `order` sorts the points."""
 
     z: Float[Array, " n"]
     order: Int[Array, " n"]
     kernel: AbstractRadial
 
-    @classmethod
-    def of(cls, form: Multiple, sample: Sample, kernel: AbstractRadial) -> "Line":
-        z = form.z[:, 0]
-        return cls(z, jnp.argsort(z) if sample.order is None else sample.order, kernel)
-
     def apply(self, phis, *, still=False, once=False):
         rows = jnp.concatenate([phis.t[..., 0], phis.m])  # a row for each t, then one for each m
-        fields = _in_order(self.kernel, self.z[self.order], rows[:, self.order])
+        z, sources = self.z[self.order], rows[:, self.order]
+        fields = reduce(
+            jnp.add, (w * _apply_profile(p, z, sources) for w, p in self.kernel.components())
+        )
         back = jnp.zeros_like(fields).at[:, self.order].set(fields, unique_indices=True)
         t, m = jnp.split(back, 2)
         return Features(t[..., None], m)
@@ -46,24 +42,18 @@ class Line(AbstractOperator):
 
 
 def supports(kernel: AbstractRadial) -> bool:
-    """Whether a kernel has sums in linear time."""
-    match kernel:
-        case RadialSum():
-            return all(map(supports, kernel.profiles))
-        case RadialMultiple():
-            return supports(kernel.of)
-        case _:
-            return isinstance(kernel, Matern) or exponentials(kernel) is not None
+    """Whether the pairs of a kernel can be summed in linear time."""
+    return all(
+        isinstance(profile, Matern) or exponentials(profile) is not None
+        for _, profile in kernel.components()
+    )
 
 
-def _in_order(
+def _apply_profile(
     kernel: AbstractRadial, z: Float[Array, " n"], phis: Float[Array, "c n"]
 ) -> Float[Array, "c n"]:
+    """G at points z in ascending order, for a profile that is not a sum."""
     match kernel:
-        case RadialSum():
-            return reduce(jnp.add, (_in_order(profile, z, phis) for profile in kernel.profiles))
-        case RadialMultiple():
-            return kernel.factor * _in_order(kernel.of, z, phis)
         case Matern():
             return recursion.apply(kernel, z, phis)
     sums = exponentials(kernel)

@@ -1,6 +1,4 @@
-"""The matrix k⁰(xᵢ, xⱼ) itself, of a kernel that is a sum of terms: for looking at, a row at a
-time.
-"""
+"""The matrix k⁰(xᵢ, xⱼ) itself, computed a row at a time, for inspection."""
 
 import jax
 import jax.numpy as jnp
@@ -12,32 +10,31 @@ from ..kernels import AbstractRadial, Span
 from ..kernels._kernel import Free
 from .autodiff import ByAutodiff
 from .backends import Summand
-from .forms import AbstractFactored, Features, Full
-from .reduce import reduce_span, reduce_term
+from .forms import AbstractForm, Features
+from .reduce import change_features, reduce_term
 
 
 def stein_matrix(terms: tuple[Summand, ...], sample: Sample, phi: Features) -> Float[Array, "N N"]:
-    """⟨φᵢ, G_ij φⱼ⟩ for all i and j, from differences of coordinates; a row needs O(n d) memory
-    beside the features.
+    """Return ⟨φᵢ, G_ij φⱼ⟩ for all i and j, from differences of coordinates; beside the matrix it
+    needs O(n d) memory.
     """
     return sum((_of_term(term, sample, phi) for term in terms), jnp.zeros(()))
 
 
 def _of_term(term: Summand, sample: Sample, phi: Features) -> Float[Array, "N N"]:
-    if isinstance(term, Span):
-        t = reduce_span(term, sample, phi).t
-        return t @ t.T
-    if isinstance(term, Free):
-        return ByAutodiff(term.kernel, sample.x, sample.real).matrix(phi)
+    match term:
+        case Free():
+            return ByAutodiff(term.kernel, sample.x, sample.real).matrix(phi)
+        case Span():
+            t = change_features(term, sample, phi).t
+            return t @ t.T
     form, phi = reduce_term(term, sample, phi)
     places = (form.points, phi)
     row = lambda one: jax.vmap(lambda other: _value(form, term.profile, one, other))(places)
     return jax.lax.map(row, places)
 
 
-def _value(
-    form: AbstractFactored | Full, kernel: AbstractRadial, one: tuple, other: tuple
-) -> Scalar:
+def _value(form: AbstractForm, kernel: AbstractRadial, one: tuple, other: tuple) -> Scalar:
     """κ t·t′ + 2κ′[(mᵀD)·t′ − t·(m′ᵀD) − ⟨m, m′⟩] − 4κ″ (mᵀD)·(m′ᵀD)."""
     (points, (t, m)), (points_, (t_, m_)) = one, other
     D = jax.tree.map(jnp.subtract, points, points_)

@@ -1,7 +1,7 @@
-"""G of a kernel on a sample: the sum of those of its summands, each in features of its own."""
+"""G of a kernel on a sample: the sum of the operators of its summands, each with its own features."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +14,13 @@ from .backends import AbstractBackend, Summand
 from .finite_rank import Ones
 from .forms import Features
 from .operator import AbstractOperator
-from .reduce import reduce_span, reduce_term
+from .reduce import change_features, reduce_term
 
 
 class OfKernel(AbstractOperator):
-    """Each summand changes the features, sums its pairs, and changes the fields back."""
+    """The sum over the summands of a kernel: each changes the features, sums over the pairs, and
+    changes the fields back.
+    """
 
     terms: tuple[Summand, ...]
     sample: Sample
@@ -31,7 +33,7 @@ class OfKernel(AbstractOperator):
         return self._add_up(phis, lambda part, phis: part.own(phis))
 
     def _add_up(self, phis: Features, compute: Callable) -> Features:
-        total = jax.tree.map(jnp.zeros_like, phis)
+        total = phis.zeros_like()
         for term in self.terms:
             part, change = operator_of(term, self.sample, phis, self.backend)
             fields = compute(part, jax.vmap(change)(phis))
@@ -41,20 +43,20 @@ class OfKernel(AbstractOperator):
 
 def operator_of(
     term: Summand, sample: Sample, phis: Features, backend: AbstractBackend
-) -> tuple[Any, Callable[[Features], Features]]:
-    """The operator of one summand, and the change of features that it asks for."""
-    if isinstance(term, Span):
-        return Ones(), lambda phi: reduce_span(term, sample, phi)
-    if isinstance(term, Free):
-        return ByAutodiff(term.kernel, sample.x, sample.real), lambda phi: phi
-    first = jax.tree.map(lambda part: part[0], phis)
-    form = reduce_term(term, sample, first)[0]
-    return backend.operator(term, form, sample), lambda phi: reduce_term(term, sample, phi)[1]
+) -> tuple[AbstractOperator, Callable[[Features], Features]]:
+    """Return the operator of one summand, and the change of features that it needs."""
+    match term:
+        case Free():
+            return ByAutodiff(term.kernel, sample.x, sample.real), lambda phi: phi
+        case Span():
+            return Ones(), partial(change_features, term, sample)
+        case _:
+            form = reduce_term(term, sample, phis.first())[0]
+            return backend.operator(term, form, sample), partial(change_features, term, sample)
 
 
 def change_back(change: Callable, phis: Features, fields: Features) -> Features:
-    """Fields of changed features as those of the features themselves: the change is linear, this is
-    its transpose.
+    """Return the fields of the features themselves, given those of changed features: the transpose
+    of the change, which is linear.
     """
-    first = jax.tree.map(lambda part: part[0], phis)
-    return jax.vmap(lambda psi: jax.vjp(change, first)[1](psi)[0])(fields)
+    return jax.vmap(lambda psi: jax.vjp(change, phis.first())[1](psi)[0])(fields)

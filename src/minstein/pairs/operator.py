@@ -1,7 +1,7 @@
-"""What a sum over pairs is: a symmetric operator G on per-point features φ that knows nothing of θ.
+"""A sum over pairs as a symmetric operator G on per-point features φ, which does not depend on θ.
 
-Σ_{i≠j} k⁰(xᵢ, xⱼ) = ⟨φ, G φ⟩, so value and gradient come from one application of G, and second
-derivatives from applications to the tangents of φ. No derivative is ever taken over pairs.
+Σ_{i≠j} k⁰(xᵢ, xⱼ) = ⟨φ, G φ⟩, so one application of G gives value and gradient, and applications to
+the tangents of φ give second derivatives. Pairs are never differentiated.
 """
 
 import abc
@@ -13,16 +13,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.custom_derivatives import SymbolicZero
 from jaxtyping import Float
 
 from .. import errors
-from .._types import Array, Scalar, Tree
+from .._types import Array, Scalar, Tree, is_symbolic_zero
 from .forms import Features
 
 
 class AbstractOperator(eqx.Module):
-    """G on the points of a sample, for batches of features with leading axis a, zero in padding.
+    """G on the points of a sample, for batches of features (the leading axis), zero in padding.
 
     Every way of summing over pairs is one class with these two methods.
     """
@@ -34,8 +33,8 @@ class AbstractOperator(eqx.Module):
         Args:
             phis: the batch.
             still: whether all members except the first have m = 0, which saves work.
-            once: whether the sum will not be repeated, so that compiling it fast matters more than
-                running it fast.
+            once: whether the sum is computed only once, so that fast compilation matters more than
+                fast execution.
         """
 
     @abc.abstractmethod
@@ -52,8 +51,8 @@ class Fields(NamedTuple):
     def together(self, diagonal: Any) -> Features:
         """Return the fields from other points, with `diagonal` times each point's own.
 
-        At zero the own fields do not count even if they are not finite: a kernel that a user wrote
-        may have no derivative at x = y, and the U-statistic does not ask for it.
+        If `diagonal` is zero, own fields are left out even if they are not finite: a kernel that a
+        user wrote may not be differentiable at x = y, and the U-statistic does not need it to be.
         """
         return jax.tree.map(
             lambda a, b: a + jnp.where(diagonal > 0, diagonal * b, 0), self.off, self.on
@@ -83,17 +82,19 @@ def fields(
 
 
 def products(phis: Features, fields: Fields) -> Products:
+    """Return ⟨φ_a, G φ_b⟩ from a batch of features and their fields."""
     return Products(_gram(phis, fields.off), _gram(phis, fields.on))
 
 
 def inner(phi: Features, psi: Features) -> Scalar:
+    """⟨φ, ψ⟩."""
     return jnp.vdot(phi.t, psi.t) + jnp.vdot(phi.m, psi.m)
 
 
 @eqx.filter_custom_jvp
 def pair_sum(operator: AbstractOperator, phi: Features, diagonal: Any) -> Scalar:
-    """Return ⟨φ, G φ⟩ over pairs of different points, with `diagonal` times that of each point with
-    itself; False leaves the latter out. Value and gradient take one application of G."""
+    """Return ⟨φ, G φ⟩ over pairs of different points, plus `diagonal` times that of each point with
+    itself, which False leaves out. Value and gradient take one application of G."""
     return inner(phi, _field(operator, phi, diagonal))
 
 
@@ -104,19 +105,18 @@ def _pair_sum_jvp(primals: tuple, tangents: tuple) -> tuple[Scalar, Scalar]:
     if jax.tree.leaves((of_operator, of_diagonal)):
         raise _no_gradient_in_data()
     psi = _field(operator, phi, diagonal)
-    moving = zip(jax.tree.leaves(psi), (of_phi.t, of_phi.m), strict=True)
+    moving = ((psi.t, of_phi.t), (psi.m, of_phi.m))
     terms = (jnp.vdot(field, along) for field, along in moving if along is not None)
     return inner(phi, psi), 2 * sum(terms, jnp.zeros((), phi.t.dtype))
 
 
 def _field(operator: AbstractOperator, phi: Features, diagonal: Any) -> Features:
     """G φ for features without a batch."""
-    batch = jax.tree.map(lambda part: part[None], phi)
-    operator = _hold(operator)
+    batch, operator = phi.as_batch(), _hold(operator)
     found = _linear(operator.apply, batch)
     if diagonal is not False:
         found = Fields(found, _linear(operator.own, batch)).together(jnp.asarray(diagonal))
-    return jax.tree.map(lambda part: part[0], found)
+    return found.first()
 
 
 def _gram(a: Features, b: Features) -> Float[Array, "q q"]:
@@ -125,10 +125,10 @@ def _gram(a: Features, b: Features) -> Float[Array, "q q"]:
 
 
 def _linear(apply: Callable[[Features], Features], phis: Features) -> Features:
-    """Apply a linear and symmetric operator so that JAX knows it to be one.
+    """Apply an operator in such a way that JAX knows that it is linear and symmetric.
 
-    `custom_linear_solve` is the transformation that says so and can be batched; nothing is solved
-    here. It takes one array.
+    `custom_linear_solve` is the transformation that declares this and can be batched; nothing
+    is solved here. It takes one array.
     """
     a, rows, r = phis.t.shape
     pack = lambda phis: jnp.concatenate([phis.t, phis.m.reshape(a, rows, -1)], axis=2)
@@ -138,8 +138,8 @@ def _linear(apply: Callable[[Features], Features], phis: Features) -> Features:
 
 
 def _hold(tree: Tree) -> Tree:
-    """Return the tree, refusing to be differentiated: `custom_linear_solve` would drop such
-    derivatives silently."""
+    """Return the tree, but raise if it is differentiated: `custom_linear_solve` would silently drop
+    its derivatives."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(_hold_arrays(arrays), rest)
 
@@ -151,8 +151,8 @@ def _hold_arrays(arrays: Tree) -> Tree:
 
 @partial(_hold_arrays.defjvp, symbolic_zeros=True)
 def _hold_arrays_jvp(primals, tangents):
-    is_zero = lambda leaf: isinstance(leaf, SymbolicZero)
-    if not all(map(is_zero, jax.tree.leaves(tangents, is_leaf=is_zero))):
+    leaves = jax.tree.leaves(tangents, is_leaf=is_symbolic_zero)
+    if not all(map(is_symbolic_zero, leaves)):
         raise _no_gradient_in_data()
     return primals[0], tangents[0]
 

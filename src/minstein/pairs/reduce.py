@@ -1,8 +1,8 @@
-"""From features (t, m) and one term of a kernel to a form and its features: per-point linear
-algebra only.
+"""From features (t, m) and one term of a kernel to a form and its features, by linear algebra at
+each point.
 
 A weight turns m into w m; a whitening matrix A turns z into Az and m into Am; a factor L turns t
-into Lᵀt, m into mL. Fields f_j turn t into S[f_j], after which k⁰ is a product.
+into Lᵀt and m into mL. Fields f_j turn t into S[f_j], after which k⁰ is a product.
 """
 
 from collections.abc import Callable
@@ -14,21 +14,27 @@ from jaxtyping import Float
 from .._types import Array
 from ..data.sample import Sample
 from ..kernels import Span, Term
-from .forms import AbstractFactored, Columns, Features, Full, Multiple
+from .forms import AbstractForm, Columns, Features, Full, Multiple
 
 
-def reduce_term(
-    term: Term, sample: Sample, phi: Features
-) -> tuple[AbstractFactored | Full, Features]:
-    """The form of a term, and φ rewritten for it. Linear in φ, so that it serves tangents of φ as
-    well.
-    """
+def change_features(term: Term | Span, sample: Sample, phi: Features) -> Features:
+    """Return φ as a term of the kernel needs it; linear in φ, so it also serves tangents of φ."""
+    match term:
+        case Span():
+            S = stein_features(term.functions, sample.x, phi)
+            t = jnp.einsum("nai,air->nr", S, term.coefficients)
+            return Features(t, jnp.zeros((len(t), 0), t.dtype))
+        case _:
+            return reduce_term(term, sample, phi)[1]
+
+
+def reduce_term(term: Term, sample: Sample, phi: Features) -> tuple[AbstractForm, Features]:
+    """Return the form of a term, and φ rewritten for it, which is linear in φ."""
     x, z = sample.x, sample.x - sample.centre
-    phi = phi if term.weight is None else _weighted(term.weight, x, phi)
-    A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
-    A = (
-        jnp.abs(A) if A.shape == (1, 1) else A
-    )  # on the line its sign does not matter, and z is in the order of x
+    phi = phi if term.weight is None else _apply_weight(term.weight, x, phi)
+    A = _whitening(term, x)
+    # in one dimension the sign of A does not matter; with A > 0 the order of z is that of x
+    A = jnp.abs(A) if A.shape == (1, 1) else A
     z = z if term.whiten is None else z @ A.T
     match phi.m.ndim:
         case 1:
@@ -43,64 +49,55 @@ def reduce_term(
             return _full(term, z, A, phi)
 
 
-def reduce_span(span: Span, sample: Sample, phi: Features) -> Features:
-    """S[f_j] at every point, for the fields of a kernel of finite rank; linear in φ."""
-    t = jnp.einsum("nai,air->nr", stein_features(span.functions, sample.x, phi), span.coefficients)
-    return Features(t, jnp.zeros((len(t), 0), t.dtype))
-
-
 def stein_features(
     functions: Callable, x: Float[Array, "n d"], phi: Features
 ) -> Float[Array, "n B d"]:
-    """S[ψ_a e_i] = ψ_a t_i + (mᵀ∇ψ_a)_i at each point, for scalar functions ψ and features φ = (t,
-    m).
-    """
+    """S[ψ_a e_i] = ψ_a t_i + (mᵀ∇ψ_a)_i at each point, for scalar functions ψ and φ = (t, m)."""
     psi, slopes = jax.vmap(functions)(x), jax.vmap(jax.jacfwd(functions))(x)
-    along = (
-        jnp.einsum("nki,nak->nai", phi.m, slopes)
-        if phi.m.ndim == 3
-        else phi.m.reshape(len(x), 1, -1) * slopes
-    )
-    return psi[:, :, None] * phi.t[:, None, :] + along
+    return psi[:, :, None] * phi.t[:, None, :] + _along(phi.m, slopes)
 
 
-def _weighted(weight: Callable, x: Array, phi: Features) -> Features:
+def _along(m: Array, slopes: Float[Array, "n B d"]) -> Float[Array, "n B d"]:
+    """mᵀ∇ψ_a at each point, for m a number, a diagonal or a matrix at each point."""
+    if m.ndim == 3:
+        return jnp.einsum("nki,nak->nai", m, slopes)
+    return m.reshape(len(m), 1, -1) * slopes
+
+
+def _apply_weight(weight: Callable, x: Array, phi: Features) -> Features:
     """Features for the diffusion w m: t becomes w t + mᵀ∇w."""
     w, dw = jax.vmap(jax.value_and_grad(lambda x: jnp.reshape(weight(x), ())))(x)
-    along = (
-        jnp.einsum("njr,nj->nr", phi.m, dw) if phi.m.ndim == 3 else phi.m.reshape(len(x), -1) * dw
-    )
-    return Features(w[:, None] * phi.t + along, w.reshape((-1,) + (1,) * (phi.m.ndim - 1)) * phi.m)
+    t = w[:, None] * phi.t + _along(phi.m, dw[:, None])[:, 0]
+    return Features(t, w.reshape((-1,) + (1,) * (phi.m.ndim - 1)) * phi.m)
 
 
-def _multiple(
-    term: Term, z: Array, A: Array, phi: Features
-) -> tuple[AbstractFactored | Full, Features]:
-    """m = h A L, one number a point."""
+def _multiple(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractForm, Features]:
+    """The form for m = h A L with a number h at each point."""
     if term.is_scalar and term.whiten is None:
         return Multiple(z, None, jnp.asarray(z.shape[1], z.dtype)), phi
-    C = _mixed(term, A)
+    C, t = _mix(term, A), _mix(term, phi.t)
     if C.shape == (1, 1):
-        return Multiple(z, None, jnp.ones((), z.dtype)), Features(
-            _mixed(term, phi.t), C[0, 0] * phi.m
-        )
-    return Multiple(z, z @ C, jnp.sum(C**2)), Features(_mixed(term, phi.t), phi.m)
+        return Multiple(z, None, jnp.ones((), z.dtype)), Features(t, C[0, 0] * phi.m)
+    return Multiple(z, z @ C, jnp.sum(C**2)), Features(t, phi.m)
 
 
 def mixing(term: Term, x: Float[Array, "n d"]) -> Float[Array, "e r"]:
-    """C of m = h C."""
-    A = jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
-    return _mixed(term, A)
+    """C = A L of the forms with m = h C."""
+    return _mix(term, _whitening(term, x))
 
 
-def _full(
-    term: Term, z: Array, A: Array, phi: Features
-) -> tuple[AbstractFactored | Full, Features]:
+def _whitening(term: Term, x: Float[Array, "n d"]) -> Float[Array, "e d"]:
+    """A, the identity if the term has none."""
+    return jnp.eye(x.shape[1], dtype=x.dtype) if term.whiten is None else term.whiten
+
+
+def _full(term: Term, z: Array, A: Array, phi: Features) -> tuple[AbstractForm, Features]:
+    """The form for a matrix m at each point."""
     m = phi.m if term.whiten is None else jnp.einsum("ea,nar->ner", A, phi.m)
-    return Full(z), Features(_mixed(term, phi.t), _mixed(term, m))
+    return Full(z), Features(_mix(term, phi.t), _mix(term, m))
 
 
-def _mixed(term: Term, rows: Array) -> Array:
+def _mix(term: Term, rows: Array) -> Array:
     """rows @ L."""
     if term.column is not None:
         return term.mix * rows[..., term.column : term.column + 1]

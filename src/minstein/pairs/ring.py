@@ -1,10 +1,10 @@
-"""G applied to features that are spread over devices: the blocks of rows go round in a ring, and
-none is ever copied.
+"""G applied to features that are spread over devices: the blocks of rows travel round a ring, and
+no device ever holds all rows.
 
-Each device keeps its own rows and meets those of the others one after the other. Every W is
+Each device keeps its own rows and visits the blocks of the others one after another. Every W is
 symmetric, so a meeting serves both sides: what is due to the visitors travels on with them, and
 after half a round it is sent home. With P devices each computes its own block and (P − 1)/2 others,
-half of all pairs.
+which makes half of all pairs.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,9 @@ class Ring(AbstractWay):
 
     blocks: Blocks
 
-    def products(self, form, kernel, sources, once):
-        return _on_devices(_products, form, kernel, sources, self.blocks, once)
-
-    def fields(self, form, kernel, phi, once):
-        return _on_devices(_fields, form, kernel, phi, self.blocks, once)
+    def sums(self, form, kernel, sources, once):
+        compute = _products if form.is_factored else _fields
+        return _on_devices(compute, form, kernel, sources, self.blocks, once)
 
 
 def _on_devices(
@@ -43,7 +41,7 @@ def _on_devices(
     blocks: Blocks,
     once: bool,
 ) -> Tree:
-    """compute(form, kernel, rows, counts, once) on each device, with its own rows."""
+    """Run compute(form, kernel, rows, counts, once) on each device with its own rows."""
     arrays, rest = eqx.partition((form, kernel), eqx.is_array)
     spread = lambda leaf: Spec(AXIS) if leaf.ndim == 2 else Spec()
     specs = jax.tree.map(spread, arrays[0]), jax.tree.map(lambda _: Spec(), arrays[1])
@@ -52,7 +50,7 @@ def _on_devices(
         form, kernel = eqx.combine(arrays, rest)
         return compute(form, kernel, rows, counts, once)
 
-    # the derivative is never taken in here, so that there is nothing for check_vma to look after
+    # nothing is differentiated inside, so there is nothing for check_vma to check
     each = jax.shard_map(
         local,
         mesh=blocks.mesh,
@@ -74,7 +72,7 @@ def _products(
         to_i = tuple(w @ source for w, source in zip(weights, sources_j, strict=True))
         return to_i, tuple(source.T @ w for w, source in zip(weights, sources_i, strict=True))
 
-    own = tiles.products(form, kernel, sources, counts[lax.axis_index(AXIS)], once)
+    own = tiles.Tiles(counts[lax.axis_index(AXIS)]).sums(form, kernel, sources, once)
     due = tuple(jnp.zeros((source.shape[1], source.shape[0]), source.dtype) for source in sources)
     own, due = _round(meet, (form.points, sources), own, due, counts, axis=1)
     return jax.tree.map(lambda a, b: a + b.T, own, due)
@@ -83,48 +81,46 @@ def _products(
 def _fields(
     form: Full, kernel: AbstractRadial, phi: Features, counts: Array, once: bool
 ) -> Features:
-    """G φ at the rows of this device, for a form that wants targets and sources of each tile
-    together.
-    """
+    """G φ at the rows of this device, for a form without factors."""
 
     def meet(at_i: tuple, at_j: tuple) -> tuple:
         (points_i, phi_i), (points_j, phi_j) = at_i, at_j
         tile = tiles.profile_on(kernel, points_i, points_j)
-        return form.fields(tile, points_i, points_j, phi_j), form.fields(
-            tile.T, points_j, points_i, phi_i
-        )
+        to_i = form.send(tile, points_i, points_j, phi_j)
+        return to_i, form.send(tile.T, points_j, points_i, phi_i)
 
-    own = tiles.fields(form, kernel, phi, counts[lax.axis_index(AXIS)])
-    own, due = _round(
-        meet, (form.points, phi), own, jax.tree.map(jnp.zeros_like, phi), counts, axis=0
-    )
+    own = tiles.Tiles(counts[lax.axis_index(AXIS)]).sums(form, kernel, phi, once)
+    own, due = _round(meet, (form.points, phi), own, phi.zeros_like(), counts, axis=0)
     return jax.tree.map(jnp.add, own, due)
 
 
 def _round(
     meet: Callable, mine: Tree, own: Tree, due: Tree, counts: Array, *, axis: int
 ) -> tuple[Tree, Tree]:
-    """Sums over the rows of all other devices: those computed here, and those that others computed
-    for this one.
+    """Sums over the rows of all other devices: those computed here, and those that other devices
+    computed for this one.
     """
     P, me = counts.shape[0], lax.axis_index(AXIS)
     half = (P - 1) // 2
 
     def step(s: Array, state: tuple) -> tuple:
         visitors, own, due = state
-        visitors, due = _passed_on((visitors, due), 1, P)
-        own, due = _met(meet, mine, visitors, own, due, counts[me], counts[(me - s) % P], axis)
+        visitors, due = _pass_on((visitors, due), 1, P)
+        own, due = _meet_visitors(
+            meet, mine, visitors, own, due, counts[me], counts[(me - s) % P], axis
+        )
         return visitors, own, due
 
     visitors, own, due = lax.fori_loop(1, half + 1, step, (mine, own, due))
-    due = _passed_on(due, -half, P)
-    if P % 2 == 0:  # those opposite meet at both of their places, so that each keeps its own side
-        visitors = _passed_on(visitors, 1, P)
-        own, _ = _met(meet, mine, visitors, own, None, counts[me], counts[(me - P // 2) % P], axis)
+    due = _pass_on(due, -half, P)
+    if P % 2 == 0:  # opposite devices both compute their meeting, and each keeps its own side
+        visitors, there = _pass_on(visitors, 1, P), counts[(me - P // 2) % P]
+        own, _ = _meet_visitors(meet, mine, visitors, own, None, counts[me], there, axis)
     return own, due
 
 
-def _passed_on(tree: Tree, steps: int, P: int) -> Tree:
+def _pass_on(tree: Tree, steps: int, P: int) -> Tree:
+    """Send arrays to the device this number of steps ahead, and receive those from behind."""
     if steps % P == 0:
         return tree
     return jax.tree.map(
@@ -132,10 +128,10 @@ def _passed_on(tree: Tree, steps: int, P: int) -> Tree:
     )
 
 
-def _met(
+def _meet_visitors(
     meet: Callable, mine: Tree, visitors: Tree, own: Tree, due: Tree, n: Array, m: Array, axis: int
 ) -> tuple[Tree, Tree]:
-    """Own rows and visitors, tile by tile: what is due to each side is added, unless `due` is None."""
+    """Visit the tiles of own rows and visitors; add to `own`, and to `due` unless it is None."""
     rows = jax.tree.leaves(mine)[0].shape[0]
     b = rows if rows <= tiles.ROWS else TILE
     across = jnp.maximum((m + b - 1) // b, 1)

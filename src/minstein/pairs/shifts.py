@@ -5,7 +5,7 @@ k(xᵢ, xⱼ),
 
     k⁰ = k sᵢ·sⱼ − sᵢ·a_ij − a_ji·sⱼ + c_ij,   c_ij = Σ_r Δ*_{x,r} Δ*_{y,r} k = ⟨φᵢ, G_ij φⱼ⟩.
 
-G knows nothing of θ. For the Hamming kernel a product with it takes matrix products only.
+G does not depend on θ. For the Hamming kernel it is applied by matrix products.
 """
 
 from typing import NamedTuple
@@ -20,16 +20,18 @@ from ..data.sample import TILE, Sample
 from ..data.spaces import Finite
 from ..kernels import Hamming
 from .forms import Features
-from .operator import AbstractOperator, inner
-from .stored import Stored
+from .operator import AbstractOperator
+from .stored import Stored, store_operator
 
 _ROWS = 16
-"""Targets that are in memory at once for a kernel that a user wrote."""
+"""Targets whose pairs are in memory at once for a kernel that a user wrote: few, because each pair
+takes several vectors of length d.
+"""
 
 
 class Shifts(AbstractOperator):
-    """G of the discrete Stein kernel on the states of a sample; of a batch, only the first has
-    m ≠ 0.
+    """G of the discrete Stein kernel on the states of a sample, for batches in which only the first
+    member has m ≠ 0.
     """
 
     kernel: MatrixKernel
@@ -48,21 +50,15 @@ class Shifts(AbstractOperator):
 def stored_shifts(
     kernel: MatrixKernel, space: Finite, sample: Sample, m: Float[Array, " N"]
 ) -> Stored:
-    """K, with what else is θ-free, for repeated evaluation."""
-    still = Features(jnp.zeros((1, *sample.x.shape), sample.x.dtype), m[None])
-    shifts = Shifts(kernel, space, sample.x)
-    off, on = (
-        jax.tree.map(lambda part: part[0], field)
-        for field in (shifts.apply(still), shifts.own(still))
-    )
-    phi = Features(jnp.zeros_like(sample.x), m)
-    apart = sample.real[:, None] & sample.real[None, :] & ~jnp.eye(sample.x.shape[0], dtype=bool)
-    k_on = jnp.asarray(kernel(sample.x[0], sample.x[0]), sample.x.dtype)
-    K = jnp.where(apart, _gram(kernel, space, sample.x), 0)
-    return Stored(None, K, off.t, inner(phi, off), k_on, inner(phi, on), on.t)
+    """Return the θ-free parts of the pair sum, for repeated evaluation."""
+    x, phi = sample.x, Features(jnp.zeros_like(sample.x), m)
+    k_on = jnp.asarray(kernel(x[0], x[0]), x.dtype)
+    K = _gram(kernel, space, x)
+    return store_operator(None, sample, Shifts(kernel, space, x), phi, K, k_on)
 
 
 def _gram(kernel: MatrixKernel, space: Finite, x: Float[Array, "N d"]) -> Float[Array, "N N"]:
+    """The kernel at all pairs."""
     if isinstance(kernel, Hamming):
         hot = _one_hot(space, x, 0)
         return jnp.exp((hot @ hot.T - x.shape[1]) / kernel.scale(x.shape[1]))
@@ -70,6 +66,7 @@ def _gram(kernel: MatrixKernel, space: Finite, x: Float[Array, "N d"]) -> Float[
 
 
 def _one_hot(space: Finite, x: Float[Array, "N d"], shift: int) -> Float[Array, "N da"]:
+    """The states, shifted by this number of letters in every coordinate, as indicators."""
     letters = len(space.values)
     hot = jax.nn.one_hot((space.codes(x) + shift) % letters, letters, dtype=x.dtype)
     return hot.reshape(x.shape[0], -1)
@@ -78,7 +75,7 @@ def _one_hot(space: Finite, x: Float[Array, "N d"], shift: int) -> Float[Array, 
 def _by_products(
     kernel: Hamming, space: Finite, x: Float[Array, "N d"], phis: Features
 ) -> Features:
-    """Off-diagonal G by matrix products, a tile of targets at a time."""
+    """G over pairs of different points by matrix products, a tile of targets at a time."""
     (rows, d), letters = x.shape, len(space.values)
     scale = kernel.scale(d)
     u, v = jnp.expm1(-1 / jnp.asarray(scale, x.dtype)), jnp.expm1(1 / jnp.asarray(scale, x.dtype))
@@ -109,7 +106,7 @@ def _by_products(
 
 
 class _Pair(NamedTuple):
-    """What G is made of for one pair."""
+    """The parts of G for one pair."""
 
     k: Scalar
     a: Float[Array, " d"]
@@ -120,7 +117,7 @@ class _Pair(NamedTuple):
 def _pair(
     kernel: MatrixKernel, space: Finite, x: Float[Array, " d"], y: Float[Array, " d"]
 ) -> _Pair:
-    """k, Δ*_y k, Δ*_x k and their trace, from the definition."""
+    """k, Δ*_y k, Δ*_x k and tr Δ*_x Δ*_y k, from the definition."""
     shifted = lambda z, r: z.at[r].set(space.shifted(z[r], -1))
     r = jnp.arange(x.shape[0])
     k = jnp.asarray(kernel(x, y), x.dtype)
@@ -138,7 +135,7 @@ def _by_pairs(
     *,
     alone: bool,
 ) -> Features:
-    """G from its definition: of each point with itself if `alone`, else of each with all others."""
+    """G from its definition, over each point with itself if `alone`, else with all others."""
     rows = jnp.arange(x.shape[0])
 
     def one(i: Array) -> Features:

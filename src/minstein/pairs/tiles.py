@@ -1,6 +1,4 @@
-"""G applied to features by symmetric tiles: every pair once, no n×n array, any number of right-hand
-sides by vmap.
-"""
+"""G applied to features by symmetric tiles: every pair is visited once, without an n×n array."""
 
 from collections.abc import Callable
 
@@ -23,73 +21,61 @@ from .forms import (
 )
 
 SIDE = 128
-"""Rows of a tile, a divisor of those of every larger sample: so few that a tile's arrays stay in a
-core's cache.
+"""Rows of a tile: few enough that its arrays fit into a core's cache. A divisor of `padding.TILE`,
+and so of the padded size of every larger sample.
 """
 
 ROWS, ROWS_ONCE = 512, 2048
-"""Rows up to which all pairs are one tile without a loop, which compiles in a third of the time: up
-to the first it runs as fast, up to the second it pays if it runs once.
+"""Up to this number of rows all pairs are one tile without a loop, which compiles in a third of the
+time (measured): up to the first it runs as fast as a loop, up to the second it pays if the sum is
+computed once.
 """
 
 
 class Tiles(AbstractWay):
-    """Every pair of the first n points once, a tile of pairs at a time."""
+    """Every pair of the first n points, a tile of pairs at a time."""
 
     n: Array
 
-    def products(self, form, kernel, sources, once):
-        return products(form, kernel, sources, self.n, once)
+    def sums(self, form, kernel, sources, once):
+        points = form.points
+        if not form.is_factored:
+            return _fields(form, kernel, sources, self.n)
+        if points["z"].shape[0] > (ROWS_ONCE if once else ROWS):
+            return _products(form, kernel, sources, self.n)
+        return form.send(profile_on(kernel, points, points, 0), points, points, sources)
 
-    def fields(self, form, kernel, phi, once):
-        return fields(form, kernel, phi, self.n)
 
-
-def fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
-    """G φ for a form that wants targets and sources of each tile together."""
+def _fields(form: Full, kernel: AbstractRadial, phi: Features, n: Array) -> Features:
+    """G φ for a form without factors."""
 
     def within(i: Array, psi: Features, b: int) -> Features:
         at = rows_of(form.points, i, b)
-        return add_rows(
-            psi, i, form.fields(profile_on(kernel, at, at, 0), at, at, rows_of(phi, i, b))
-        )
+        tile = profile_on(kernel, at, at, 0)
+        return add_rows(psi, i, form.send(tile, at, at, rows_of(phi, i, b)))
 
     def between(i: Array, j: Array, psi: Features, b: int) -> Features:
         at_i, at_j = rows_of(form.points, i, b), rows_of(form.points, j, b)
         tile = profile_on(kernel, at_i, at_j)
-        psi = add_rows(psi, i, form.fields(tile, at_i, at_j, rows_of(phi, j, b)))
-        return add_rows(psi, j, form.fields(tile.T, at_j, at_i, rows_of(phi, i, b)))
+        psi = add_rows(psi, i, form.send(tile, at_i, at_j, rows_of(phi, j, b)))
+        return add_rows(psi, j, form.send(tile.T, at_j, at_i, rows_of(phi, i, b)))
 
-    return _over_tiles(form, n, within, between, jax.tree.map(jnp.zeros_like, phi))
-
-
-def products(
-    form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array, once: bool
-) -> tuple:
-    """W_q S_q for each q."""
-    if form.points["z"].shape[0] > (ROWS_ONCE if once else ROWS):
-        return _products_by_tiles(form, kernel, sources, n)
-    points = form.points
-    weights = form.weights(profile_on(kernel, points, points, 0), points, points)
-    return tuple(w @ source for w, source in zip(weights, sources, strict=True))
+    return _over_tiles(form, n, within, between, phi.zeros_like())
 
 
-def _products_by_tiles(
-    form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array
-) -> tuple:
-    """W_q S_q for each q, tile by tile.
+def _products(form: AbstractFactored, kernel: AbstractRadial, sources: tuple, n: Array) -> tuple:
+    """W_q S_q for each q.
 
-    Sources are kept by rows and by columns, because XLA is slow at products with a transposed
-    matrix: the tile (i, j) adds W S_j to the rows i of one sum, and S_iᵀ W to the columns j of the
-    other.
+    XLA is slow at products with a transposed matrix, so sources and sums are kept both by rows and
+    by columns: the tile (i, j) adds W S_j to the rows i of one sum, and S_iᵀ W to the columns j of
+    the other.
     """
     points = by_coordinates(form.points)
     columns = tuple(source.T for source in sources)
 
     def within(i: Array, sums: tuple, b: int) -> tuple:
         at = rows_of(points, i, b)
-        weights = form.weights(profile_on(kernel, at, at, 0), at, at)
-        to_i = tuple(w @ source for w, source in zip(weights, rows_of(sources, i, b), strict=True))
+        to_i = form.send(profile_on(kernel, at, at, 0), at, at, rows_of(sources, i, b))
         return add_rows(sums[0], i, to_i), sums[1]
 
     def between(i: Array, j: Array, sums: tuple, b: int) -> tuple:
@@ -110,8 +96,8 @@ def _products_by_tiles(
 def _over_tiles(
     form: AbstractForm, n: Array, within: Callable, between: Callable, start: Tree
 ) -> Tree:
-    """within(i, sums, b) and between(i, j, sums, b), i > j, for the first rows of each b×b tile of
-    the n points.
+    """Carry sums through within(i, sums, b) for each block of b rows, then between(i, j, sums, b)
+    for each two blocks; i > j are the first rows of the blocks.
     """
     rows = form.points["z"].shape[0]
     b = min(SIDE, rows)
@@ -129,8 +115,8 @@ def _over_tiles(
 def profile_on(
     kernel: AbstractRadial, at_i: Tree, at_j: Tree, offset: Array | int | None = None
 ) -> Tile:
-    """The kernel's profile on a block of pairs, with zeros for a point and itself if i + offset = j
-    are the same.
+    """The kernel's profile on a block of pairs; with an offset, zero for the pairs with i + offset
+    = j, which are a point with itself.
     """
     u = square_distances(at_i["z"], at_j["z"])
     k, k1, k2 = kernel.profile(u)
@@ -142,10 +128,13 @@ def profile_on(
 
 
 def rows_of(tree: Tree, start: Array, b: int, *, axis: int = 0) -> Tree:
+    """The b rows of each array from `start` on."""
     return jax.tree.map(lambda part: lax.dynamic_slice_in_dim(part, start, b, axis), tree)
 
 
 def add_rows(tree: Tree, start: Array, rows: Tree, *, axis: int = 0) -> Tree:
+    """Add to the rows of each array from `start` on."""
+
     def add(part: Array, row: Array) -> Array:
         old = lax.dynamic_slice_in_dim(part, start, row.shape[axis], axis)
         return lax.dynamic_update_slice_in_dim(part, old + row, start, axis)

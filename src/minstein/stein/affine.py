@@ -1,4 +1,4 @@
-"""Whether a loss is quadratic in the parameters, decided by tracing its features."""
+"""Decide whether a loss is quadratic in the parameters, by tracing its features."""
 
 from functools import lru_cache
 from typing import Any
@@ -15,17 +15,17 @@ from .operator import features
 
 
 def is_affine(diffusion: AbstractDiffusion, model: LogDensity, d: int) -> bool:
-    """Whether the features (b, m) are affine in η, so that the loss is quadratic.
+    """Whether the features (b, m) are affine in η, which makes the loss quadratic.
 
-    Their second derivative is traced, not evaluated: if they are affine, it does not depend on its
-    directions.
+    Their second derivative is traced, not evaluated. If it does not depend on its second direction,
+    it is zero for every direction, because it is linear in it.
     """
     leaves, structure = jax.tree.flatten(jax.tree.map(_shape, (diffusion, model)))
     return _is_affine(structure, tuple(leaves), d)
 
 
 def _shape(leaf: Any) -> Any:
-    """The shape of an array, on whose values the answer does not depend."""
+    """Replace an array by its shape; the answer does not depend on its values."""
     if hasattr(leaf, "dtype") or is_floating(leaf):
         return jax.ShapeDtypeStruct(np.shape(leaf), jnp.result_type(leaf))
     return leaf
@@ -33,6 +33,7 @@ def _shape(leaf: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _is_affine(structure: Any, leaves: tuple, d: int) -> bool:
+    """As `is_affine`, for the leaves of (diffusion, model)."""
     pair = jax.tree.unflatten(structure, leaves)
     shapes, rest = eqx.partition(pair, lambda leaf: hasattr(leaf, "dtype"))
 

@@ -17,13 +17,13 @@ from .operator import check_density, field_at, score
 
 
 def explain(discrepancy: Any, model: LogDensity, x: Data, loss: float) -> NoReturn:
-    """Raise the error that names the observations at which something is not finite."""
+    """Raise an error that names the observations at which the score or the diffusion is not finite."""
     problem = as_rows(x).first_problem(lambda rows: _find_problem(discrepancy, model, rows))
     raise problem or _bad_loss(loss)
 
 
 def _find_problem(discrepancy: Any, model: LogDensity, x: AbstractRows) -> ValueError | None:
-    """Return the error that names the rows at which score, diffusion or divergence is not finite."""
+    """Return an error that names the rows at which score, diffusion or divergence is not finite."""
     parts = run(_ingredients, discrepancy, model, x, by_rows=True)
     scores, fields, divergences = (x.flags(~namespace(part).isfinite(part)) for part in parts)
     if scores.any():
@@ -36,6 +36,7 @@ def _find_problem(discrepancy: Any, model: LogDensity, x: AbstractRows) -> Value
 
 
 def _ingredients(discrepancy: Any, model: LogDensity, sample: Sample) -> tuple[Array, Array, Array]:
+    """Score, diffusion and divergence of the diffusion at each observation."""
     model = unwrap(model)
 
     def one(x: Array) -> tuple[Array, Array, Array]:
@@ -48,30 +49,29 @@ def _ingredients(discrepancy: Any, model: LogDensity, sample: Sample) -> tuple[A
 def check_possible(model: LogDensity, x: Data) -> None:
     """Raise if log p is not finite at some observations, naming them.
 
-    The score may be finite where log p is not, so that the loss would not reveal it. A model with
-    a rough estimate of its own may start anywhere, and is checked at that estimate instead.
+    The score may be finite at points where log p is not, so the loss would not reveal it. A model
+    that provides a rough estimate (`start`) need only be possible at that estimate.
     """
     if is_traced((model, x)):
         return
     problem = density_problem(model, x)
     place = getattr(model, "start", None)
-    if problem is not None and (
-        place is None or density_problem(place(as_rows(x).plain), x) is not None
-    ):
+    if problem and (place is None or density_problem(place(as_rows(x).plain), x)):
         raise problem
 
 
 def density_problem(model: LogDensity, x: Data) -> ValueError | None:
-    """The error that names the observations at which log p is not finite, or None."""
-    return as_rows(x).first_problem(lambda rows: _find_impossible(model, rows))
+    """Return an error that names the observations at which log p is not finite, or None."""
 
+    def problem(rows: AbstractRows) -> ValueError | None:
+        bad = rows.flags(run(_not_finite, None, model, rows, by_rows=True))
+        return _bad_log_density(bad) if bad.any() else None
 
-def _find_impossible(model: LogDensity, x: AbstractRows) -> ValueError | None:
-    bad = x.flags(run(_not_finite, None, model, x, by_rows=True))
-    return _bad_log_density(bad) if bad.any() else None
+    return as_rows(x).first_problem(problem)
 
 
 def _not_finite(_: None, model: LogDensity, sample: Sample) -> Array:
+    """Whether log p is not finite, at each observation."""
     check_density(unwrap(model), sample.x[0])
     return sample.in_place(~jax.numpy.isfinite(jax.vmap(unwrap(model))(sample.x)))
 

@@ -6,14 +6,14 @@ as a diffusion.
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from .._text import as_call, value_text
-from .._types import Field, LogDensity, MatrixField, Point, Scalar, is_traced
+from .._types import Field, LogDensity, MatrixField, Point, is_traced
 from ..data.spaces import Box
 from ..params import as_float, as_function, constant, unwrap
 from .special import norm_power
@@ -23,6 +23,12 @@ __all__ = ["AbstractDiffusion", "bounded", "decay", "identity", "of_model", "red
 
 class AbstractDiffusion(eqx.Module):
     """A rule that gives the field m for a model."""
+
+    is_constant: ClassVar[bool] = False
+    """Whether the field is known to be the same at every point."""
+
+    follows_model: ClassVar[bool] = False
+    """Whether the field depends on the model."""
 
     def __repr__(self) -> str:
         return as_call(self)
@@ -37,24 +43,15 @@ class AbstractDiffusion(eqx.Module):
         return None
 
     @property
-    def is_constant(self) -> bool:
-        """Whether the field is known to be the same at every point."""
-        return False
-
-    @property
-    def follows_model(self) -> bool:
-        """Whether the field depends on the model."""
-        return False
-
-    @property
     def needs_pilot(self) -> bool:
-        """Whether a fit holds the field at a pilot fit."""
+        """Whether a fit evaluates the field at the estimate of a pilot fit."""
         return False
 
 
 class Constant(AbstractDiffusion):
     """A constant field m; `identity` is the constant 1."""
 
+    is_constant: ClassVar[bool] = True
     value: Any = eqx.field(converter=as_float)
 
     def __check_init__(self):
@@ -65,10 +62,6 @@ class Constant(AbstractDiffusion):
 
     def at(self, model: LogDensity) -> MatrixField:
         return lambda x: jnp.asarray(self.value)
-
-    @property
-    def is_constant(self):
-        return True
 
 
 class Pointwise(AbstractDiffusion):
@@ -94,34 +87,19 @@ class AbstractField(eqx.Module):
     def __call__(self, x: Point) -> Field: ...
 
 
-class AbstractWeight(AbstractField):
-    """A field m(x) = s w(x) that decreases with the distance from a centre."""
-
-    centre: eqx.AbstractVar[Any]
-    scale: eqx.AbstractVar[Any]
-
-    def __call__(self, x: Point) -> Field:
-        return self.scale * self.weight(x)
-
-    @abc.abstractmethod
-    def weight(self, x: Point) -> Scalar:
-        """w(x), which is m(x) relative to m at the centre."""
-
-
-class Decay(AbstractWeight):
+class Decay(AbstractField):
     """The field m(x) = s/(1 + r^α), r = ‖(x − c)/s‖; made by `decay`."""
 
     alpha: Any = eqx.field(converter=as_float)
     centre: Any = eqx.field(converter=as_float)
     scale: Any = eqx.field(converter=as_float)
 
-    def weight(self, x: Point) -> Scalar:
-        return 1 / (
-            1 + norm_power((x - self.centre) / self.scale, jnp.asarray(self.alpha, x.dtype))
-        )
+    def __call__(self, x: Point) -> Field:
+        z = (x - self.centre) / self.scale
+        return self.scale * (1 / (1 + norm_power(z, jnp.asarray(self.alpha, x.dtype))))
 
 
-class Redescending(AbstractWeight):
+class Redescending(AbstractField):
     """The field m(x) = s exp(−r²/2a²), r = ‖(x − c)/s‖; made by `redescending`."""
 
     a: Any = eqx.field(converter=as_float)
@@ -133,9 +111,9 @@ class Redescending(AbstractWeight):
             return f"Constant(value={value_text(self.scale)}), because the score already redescends"
         return as_call(self)
 
-    def weight(self, x: Point) -> Scalar:
+    def __call__(self, x: Point) -> Field:
         z = (x - self.centre) / self.scale
-        return jnp.exp(-jnp.vdot(z, z) / (2 * self.a**2))
+        return self.scale * jnp.exp(-jnp.vdot(z, z) / (2 * self.a**2))
 
 
 class Bounded(AbstractField):
@@ -152,10 +130,10 @@ class Bounded(AbstractField):
         has_low, has_high = jnp.isfinite(self.low), jnp.isfinite(self.high)
         low, high = jnp.where(has_low, self.low, 0), jnp.where(has_high, self.high, 1)
         below, above = x - low, high - x
-        both = below * above / jnp.where(has_low & has_high, high - low, 1)
-        return jnp.where(
-            has_low & has_high, both, jnp.where(has_low, below, jnp.where(has_high, above, 1))
-        )
+        has_both = has_low & has_high
+        both = below * above / jnp.where(has_both, high - low, 1)
+        one = jnp.where(has_low, below, jnp.where(has_high, above, 1))
+        return jnp.where(has_both, both, one)
 
 
 class Within(AbstractField):
@@ -176,15 +154,12 @@ class Within(AbstractField):
 class OfModel(AbstractDiffusion):
     """The field m(x) = fn(model, x); made by `of_model`."""
 
+    follows_model: ClassVar[bool] = True
     fn: Callable = eqx.field(converter=as_function)
     moving: bool = eqx.field(static=True)
 
     @property
-    def follows_model(self):
-        return True
-
-    @property
-    def needs_pilot(self) -> bool:
+    def needs_pilot(self):
         return not self.moving
 
     def at(self, model: LogDensity) -> "AtModel":
@@ -213,8 +188,8 @@ def decay(alpha: Any, centre: Any = 0.0, scale: Any = 1.0) -> Decay:
     Estimates are robust if α is large enough.
 
     Args:
-        alpha: α > 0. If log p decreases like −|x|^b, α ≥ b − 1 bounds the influence of distant
-            observations.
+        alpha: α > 0. If log p behaves like −|x|^b in the tails, α ≥ b − 1 bounds the influence of
+            distant observations.
         centre: c, a number or shape (d,).
         scale: s > 0, a number or shape (d,): the unit of distance in each coordinate.
 

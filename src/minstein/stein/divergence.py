@@ -14,14 +14,14 @@ from ..data.keys import as_key
 
 
 class AbstractDivergence(eqx.Module):
-    """A rule to evaluate ‖g‖² + 2∇·v for diffusion score matching, g = mᵀ∇log p and v = m g."""
+    """A rule for ‖g‖² + 2∇·v in diffusion score matching, with g = mᵀ∇log p and v = m g."""
 
     def __repr__(self) -> str:
         return as_call(self)
 
     @abc.abstractmethod
     def entries(self, d: int) -> int:
-        """The number of derivatives in memory at once for one observation."""
+        """The number of derivatives in memory at once for each observation."""
 
     @abc.abstractmethod
     def contribution(self, g: Point, v: Callable[[Point], Point], x: Point, row: Array) -> Scalar:
@@ -58,9 +58,8 @@ class Hutchinson(AbstractDivergence):
         return self.probes * d
 
     def contribution(self, g, v, x, row):
-        slopes = jax.vmap(lambda e: jnp.vdot(e, jax.jvp(v, (x,), (e,))[1]))(
-            _signs(self.key, row, self.probes, x)
-        )
+        slope = lambda e: jnp.vdot(e, jax.jvp(v, (x,), (e,))[1])
+        slopes = jax.vmap(slope)(_signs(self.key, row, self.probes, x))
         return jnp.vdot(g, g) + 2 * jnp.mean(slopes)
 
 
@@ -90,4 +89,5 @@ class Sliced(AbstractDivergence):
 
 
 def _signs(key: PRNGKeyArray, row: Array, count: int, x: Point) -> Float[Array, "count d"]:
+    """Random directions of signs, the same for an observation whenever they are drawn."""
     return jax.random.rademacher(jax.random.fold_in(key, row), (count, x.shape[0]), x.dtype)

@@ -9,9 +9,9 @@ from .._types import Array, Field, MatrixField, Point
 
 
 def check(name: str, field: MatrixField, x: Point) -> MatrixField:
-    """Return the field, or raise if its value at x has none of the three shapes.
+    """Return the field, or raise unless its value at x has one of the three shapes.
 
-    If d = 1, its values are converted to scalars.
+    If d = 1, the values of the field that is returned are scalars.
     """
     d = x.shape[0]
     shape = jax.eval_shape(lambda x: jnp.asarray(field(x)), x).shape

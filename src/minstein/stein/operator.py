@@ -43,17 +43,15 @@ def check_density(model: LogDensity, x: Point) -> None:
         return found
 
     found = jax.eval_shape(value, x)
-    dtype = found.dtype
     if found.shape != ():
         raise _not_scalar(found.shape, x.shape[0])
-    if not jnp.issubdtype(dtype, jnp.floating):
-        raise _not_real(
-            f"{'an integer' if jnp.issubdtype(dtype, jnp.integer) else 'a number'} ({dtype})"
-        )
+    if not jnp.issubdtype(found.dtype, jnp.floating):
+        kind = "an integer" if jnp.issubdtype(found.dtype, jnp.integer) else "a number"
+        raise _not_real(f"{kind} ({found.dtype})")
 
 
 def field_at(model: LogDensity, m: Any, x: Point) -> MatrixField:
-    """The field of a diffusion at this model, with its shape checked."""
+    """Return the field of a diffusion at this model, after checking its shape."""
     return _fields.check("diffusion", as_diffusion(m).at(model), x)
 
 
@@ -143,12 +141,12 @@ def stein_kernel(
 
 _ABREAST = 4
 """Up to this dimension all directions are differentiated at once, which is faster; in higher
-dimensions one after another, so that only O(d²) numbers are in memory.
+dimensions one after another, so that memory is O(d²) and not O(d³).
 """
 
 
 def _map_axes(fn: Callable, axes: Float[Array, "d d"]) -> Float[Array, " d"]:
-    """fn of each axis; only one axis's intermediate values are kept for the gradient."""
+    """Apply fn to each axis; a gradient then keeps the intermediate values of one axis at a time."""
     return jax.vmap(fn)(axes) if len(axes) <= _ABREAST else jax.lax.map(jax.checkpoint(fn), axes)
 
 

@@ -43,12 +43,14 @@ def _log_scaled_k(nu: Scalar, z: Scalar) -> Scalar:
 
 
 def _nodes(nu: Scalar, z: Scalar) -> tuple[Float[Array, " nodes"], Scalar]:
-    """Equally spaced t over the range that matters, and the logarithm of their spacing."""
+    """Equally spaced t over the range in which the integrand is not negligible, and the logarithm
+    of their spacing.
+    """
     peak = jnp.arcsinh(nu / z)
     height = nu * peak - 2 * z * jnp.sinh(peak / 2) ** 2
     low = jnp.maximum(0.0, (height - _CUT) / jnp.maximum(nu, 1e-300))  # 1e-300 avoids 0/0
     high = jnp.arccosh(1 + _CUT / z)
-    # A fixed-point iteration for the upper end, which need not be exact.
+    # six steps of a fixed-point iteration for the upper end, which need not be exact
     for _ in range(6):
         high = jnp.arccosh(1 + (_CUT + jnp.maximum(nu * high - height, 0.0)) / z)
     return jnp.linspace(low, high, _NODES), jnp.log((high - low) / (_NODES - 1))
@@ -112,7 +114,7 @@ def _profile_slope_jvp(primals, tangents):
 
 
 def _tangent(v: Point, *parts: tuple[Any, Callable[[], Scalar]]) -> Scalar:
-    """The sum of the parts whose tangent is not zero; the others would be expensive to compile."""
+    """Return the sum of the parts whose tangent is not zero; others would be expensive to compile."""
     return sum(
         (part() for tangent, part in parts if not is_symbolic_zero(tangent)),
         jnp.zeros((), v.dtype),
