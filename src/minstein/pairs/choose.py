@@ -15,10 +15,10 @@ from . import fourier, lines
 from .backends import AbstractBackend, Around, Lines, Stored, Summand, Tiles, Waves, radial
 
 _WORTH = 200
-"""The number of pairs that take as long as one frequency (measured)."""
+"""The number of pairs that take as long as one frequency."""
 
 _SECONDS = 1e-8
-"""Seconds per pair by tiles on one core, roughly (measured)."""
+"""Seconds per pair by tiles on one core, roughly."""
 
 _HOURS = 50
 """Refuse a pair sum from disk if one evaluation is estimated to take longer than this, in hours: a

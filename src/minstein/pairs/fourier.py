@@ -28,7 +28,7 @@ from .forms import Features
 from .operator import AbstractOperator
 
 ROWS = 16_384
-"""Below this number of rows, visiting every pair is as fast (measured)."""
+"""Below this number of rows, visiting every pair is as fast."""
 
 MODES = 1 << 23
 """The largest number of frequencies: the sums at more would take over a gigabyte."""

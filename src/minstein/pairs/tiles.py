@@ -27,7 +27,7 @@ and so of the padded size of every larger sample.
 
 ROWS, ROWS_ONCE = 512, 2048
 """Up to this number of rows all pairs are one tile without a loop, which compiles in a third of the
-time (measured): up to the first it runs as fast as a loop, up to the second it pays if the sum is
+time: up to the first it runs as fast as a loop, up to the second it pays if the sum is
 computed once.
 """
 
