@@ -7,28 +7,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from .. import errors
-from .._types import Array, LogDensity, Point, Scalar, is_traced
+from .._types import LogDensity, Point, Scalar, is_traced
 from ..data.memory import available, for_pairs
-from ..data.sample import AnySample, Sample, bucket
+from ..data.sample import Sample, bucket
 from ..kernels import AbstractKernel, as_kernel
 from ..pairs import matrix
 from ..pairs.backends import AbstractBackend, Around, Parts, Summand, as_backend, radial
-from ..pairs.by_blocks import ByBlocks
 from ..pairs.choose import choose, choose_by_size
 from ..pairs.forms import Features
 from ..pairs.of_kernel import OfKernel
-from ..pairs.operator import Products, fields, pair_sum, products
 from ..pairs.stored import store
-from ..params import names, theta, unwrap, with_theta
+from ..params import names, unwrap
 from ..stein import matrix_fields
 from ..stein.affine import is_affine
 from ..stein.diagnose import explain
 from ..stein.diffusions import AbstractDiffusion, Pointwise, as_diffusion
 from ..stein.operator import check_kernel, features, field_at, score
 from .base import AbstractPairwise, check_together, too_few
+from .base.pairs_on_disk import TablePairs
 from .continuous import check_continuous, check_inside
 
 
@@ -126,24 +124,12 @@ class DKSD(AbstractPairwise):
         rows, d = sample.x.shape
         return as_backend(self.backend) or choose_by_size(self.terms(), rows, d, sample.x.dtype)
 
-    def loss(self, model, sample):
+    def objective(self, model, sample, *, natural=False, keep=False):
         check_kernel(self.kernel, sample.centre)
-        if not sample.all_at_once:
-            alone = lambda block: jax.tree.map(lambda part: part[None], self.features(model, block))
-            pairs = ByBlocks(self.terms(), sample, alone, self.still).products()
-            return self._mean(pairs, sample)[0, 0]
-        phi = self.features(model, sample)
-        return pair_sum(self.operator(sample), phi, not self.unbiased) / self.pairs(sample)
-
-    def _mean(self, pairs: Products, sample: AnySample) -> Float[Array, "q q"]:
-        return (pairs.off if self.unbiased else pairs.off + pairs.on) / self.pairs(sample)
-
-    def information(self, model, sample):
-        tangents = lambda block: _without_m(score_tangents(model, self.diffusion, block))
-        if not sample.all_at_once:
-            return self._mean(ByBlocks(self.terms(), sample, tangents, False).products(), sample)
-        phis = tangents(sample)
-        return self._mean(products(phis, fields(self.operator(sample), phis)), sample)
+        if sample.all_at_once:
+            return super().objective(model, sample, natural=natural, keep=keep)
+        diagonal = self.diagonal(sample)
+        return TablePairs(model, sample, natural, self, diagonal, self.terms())
 
     def stein_matrix(self, model, sample):
         check_kernel(self.kernel, sample.x[0])
@@ -161,6 +147,8 @@ class DKSD(AbstractPairwise):
         return self.diffusion.needs_pilot
 
     def held_at(self, model):
+        if not self.diffusion.follows_model:
+            return self
         return eqx.tree_at(lambda d: d.diffusion, self, Pointwise(self.diffusion.at(model)))
 
     @property
@@ -177,10 +165,10 @@ class DKSD(AbstractPairwise):
     def check_memory(self, model, x):
         if is_traced(x) or not x.is_here or not _is_reducible(self.terms()):
             return
-        width = self.width(model, x.shape[1])
-        need, free = for_pairs(bucket(len(x)), width, x.dtype, len(names(model))), available()
-        if need > free:
-            raise _too_large(need, free, x.shape)
+        d, free = x.shape[1], available()
+        need = lambda width: for_pairs(bucket(len(x)), width, x.dtype, len(names(model)))
+        if need(d + d**2) > free and need(self.width(model, d)) > free:
+            raise _too_large(need(self.width(model, d)), free, x.shape)
 
     def notes(self, x):
         return () if self.backend is None else self.backend.notes(x.shape[0])
@@ -238,11 +226,6 @@ def _is_reducible(terms: tuple[Summand, ...]) -> bool:
     return not any(term.is_free for term in terms)
 
 
-def _without_m(t: Float[Array, "q N r"]) -> Features:
-    """Features (t, 0)."""
-    return Features(t, jnp.zeros(t.shape[:2], t.dtype))
-
-
 def KSD(kernel: Any, *, unbiased: bool = True, backend: Any = None) -> DKSD:
     """The kernel Stein discrepancy, squared: DKSD with the identity as diffusion.
 
@@ -257,21 +240,6 @@ def KSD(kernel: Any, *, unbiased: bool = True, backend: Any = None) -> DKSD:
     True
     """
     return DKSD(kernel, unbiased=unbiased, backend=backend)
-
-
-def score_tangents(
-    model: LogDensity, diffusion: AbstractDiffusion, sample: Sample
-) -> Float[Array, "p N d"]:
-    """mᵀ ∂_θ ∇log p at each observation, for each parameter; the diffusion is held at the model."""
-
-    def one(x: Array) -> Array:
-        m = field_at(model, diffusion, x)(x)
-        slopes = jax.jacfwd(lambda vector: score(unwrap(with_theta(model, vector)), x))(
-            theta(model)
-        )
-        return jax.vmap(lambda slope: matrix_fields.transpose_apply(m, slope), in_axes=1)(slopes)
-
-    return jnp.moveaxis(sample.zero_padding(jax.vmap(one)(sample.x)), 0, 1)
 
 
 _ALL_PAIRS = 100_000

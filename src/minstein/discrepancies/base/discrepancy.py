@@ -1,6 +1,4 @@
-"""What a discrepancy is: a mean over points, a mean over pairs, or something that is drawn at
-random.
-"""
+"""What a discrepancy is, and what a fit asks of it."""
 
 import abc
 import contextlib
@@ -12,23 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from .. import errors
-from .._text import as_call
-from .._types import Array, LogDensity, Scalar, Theta, is_traced
-from ..data.boundary import precision, run
-from ..data.in_memory import as_rows
-from ..data.keys import as_key, no_key
-from ..data.reading import read_or_leave
-from ..data.rows import AbstractRows, Data
-from ..data.sample import AnySample, Sample
-from ..data.spaces import Box, space_of
-from ..pairs.backends import Summand
-from ..pairs.forms import Features
-from ..pairs.operator import AbstractOperator
-from ..pairs.stored import Stored
-from ..params import names, theta, unwrap, with_theta
-from ..stein.tangents import MANY, WORK, gram_of_tangents
-from .methods import Method
+from ..._text import as_call
+from ..._types import Array, LogDensity, Scalar, Theta, is_traced
+from ...data.boundary import precision, run
+from ...data.in_memory import as_rows
+from ...data.keys import as_key, no_key
+from ...data.reading import read_or_leave
+from ...data.rows import AbstractRows, Data
+from ...data.sample import AnySample, Sample
+from ...data.spaces import Box, space_of
+from ...params import names, theta, unwrap
+from ...stein.tangents import MANY
+from ..methods import Method
+from .objective import AbstractObjective
 
 
 class AbstractDiscrepancy(eqx.Module):
@@ -65,21 +59,33 @@ class AbstractDiscrepancy(eqx.Module):
 
     @abc.abstractmethod
     def ready(self, model: LogDensity, x: Data) -> "AbstractDiscrepancy":
-        """Raise where this discrepancy is not defined on such data; else itself, with what it looks
-        up in them.
-        """
+        """Validate the data and return a copy with anything precomputed from them."""
 
     @abc.abstractmethod
-    def loss(self, model: LogDensity, sample: Any) -> Scalar:
-        """The loss at a model without marks, on a `Sample` or, where it is made for rows on disk, a
-        `Table`.
+    def objective(
+        self, model: LogDensity, sample: Any, *, natural: bool = False, keep: bool = False
+    ) -> AbstractObjective:
+        """Return the loss as a function of η = params.to_real(model).
+
+        Args:
+            model: the model, with its marks.
+            sample: the rows, a `Sample` or, if it can read them from disk, a `Table`.
+            natural: whether it is a function of θ = params.theta(model) instead.
+            keep: whether to store what does not depend on θ, which pays if the loss is evaluated
+                often.
         """
 
-    @abc.abstractmethod
-    def information(self, model: LogDensity, sample: Any) -> Float[Array, "p p"]:
-        """The information tensor g, the metric on θ that the discrepancy induces; the Hessian at
-        the truth is 2g.
+    def loss(self, model: LogDensity, sample: AnySample) -> Scalar:
+        """The loss at a model without marks."""
+        return self.objective(model, sample).value(model)
+
+    def information(self, model: LogDensity, sample: AnySample) -> Float[Array, "p p"]:
+        """The information tensor g, the metric on θ that the discrepancy induces.
+
+        The Hessian at the truth is 2g. A diffusion that depends on θ is held at the model.
         """
+        held = self.held_at(model).objective(model, sample, natural=True)
+        return held.jet(jnp.asarray(theta(model))).curvature
 
     def stein_matrix(self, model: LogDensity, sample: Sample) -> Float[Array, "N N"]:
         """k⁰ at all pairs of rows, at a model without marks, if there is such a kernel."""
@@ -207,88 +213,3 @@ class AbstractRandom(AbstractDiscrepancy):
     def default_solver(self, model, x):
         many = self.wants_gradients_only(model, x)
         return Method.SGD if many else Method.RIEMANNIAN_SGD
-
-
-class AbstractPointwise(AbstractDiscrepancy):
-    """A mean over observations, a U-statistic of degree one."""
-
-    def is_laborious(self, entries):
-        return entries > WORK
-
-    def loss(self, model, sample):
-        term = lambda block: jnp.sum(block.zero_padding(self.contributions(model, block)))
-        return sample.sum(term) / sample.size
-
-    @abc.abstractmethod
-    def contributions(self, model: LogDensity, sample: Sample) -> Float[Array, " N"]:
-        """The term of each row."""
-
-    @abc.abstractmethod
-    def residuals(self, model: LogDensity, sample: Sample) -> Float[Array, "N q"]:
-        """Functions r of θ with information tensor g = mean of ∂rᵀ∂r; zero in padding."""
-
-    def information(self, model, sample):
-        def term(block: Sample) -> Float[Array, "p p"]:
-            at = lambda vector: self.residuals(unwrap(with_theta(model, vector)), block)
-            return gram_of_tangents(at, jnp.asarray(theta(model)))
-
-        return sample.sum(term) / sample.size
-
-
-class AbstractPairwise(AbstractDiscrepancy):
-    """A mean over pairs of observations of a symmetric bilinear form in per-point features φ = (t,
-    m).
-    """
-
-    unbiased: eqx.AbstractVar[bool]
-
-    @property
-    @abc.abstractmethod
-    def still(self) -> bool:
-        """Whether m in φ = (t, m) is the same for every θ."""
-
-    @abc.abstractmethod
-    def features(self, model: LogDensity, sample: Sample) -> Features:
-        """φ at each row, zero in padding."""
-
-    @abc.abstractmethod
-    def operator(self, sample: Sample) -> AbstractOperator:
-        """G on the points of a sample."""
-
-    @abc.abstractmethod
-    def stored(self, model: LogDensity, sample: Sample) -> tuple[Stored, ...] | None:
-        """What is θ-free in the pair sum, or None where it is too large or there is nothing."""
-
-    @abc.abstractmethod
-    def as_v(self) -> "AbstractPairwise":
-        """Return the V-statistic instead of the U-statistic."""
-
-    def visited_terms(self, sample: Sample) -> tuple[Summand, ...] | None:
-        """The terms of the kernel if pairs of rows in one place are visited one by one, all of them
-        or those within parts; else None.
-        """
-        return None
-
-    def on_few_rows(self) -> "AbstractPairwise":
-        """The same discrepancy, its pairs summed in a way that suits a small part of the sample."""
-        return self
-
-    def pairs(self, sample: AnySample) -> Scalar:
-        """The number of pairs in the mean."""
-        return sample.size * (sample.size - 1 if self.unbiased else sample.size)
-
-
-@errors.explained("discrete.md")
-def looks_up() -> TypeError:
-    return TypeError(
-        "MPF with form='kl' or 'l1' looks up which neighbours were observed, which jit, vmap and minibatches do not "
-        "allow. Use form='mean' there."
-    )
-
-
-@errors.explained("choosing.md")
-def too_few(n: int) -> ValueError:
-    return ValueError(
-        f"A U-statistic of degree two needs at least 2 observations, got {n}. "
-        "Use unbiased=False for the V-statistic, or give more data."
-    )

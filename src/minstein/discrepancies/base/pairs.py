@@ -1,5 +1,6 @@
-"""Means over pairs of observations."""
+"""Means over pairs of observations: the discrepancy and its objective."""
 
+import abc
 import dataclasses
 from typing import Any, ClassVar
 
@@ -8,17 +9,70 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from ..._types import Array, Scalar, Theta
+from ... import errors
+from ..._types import Array, LogDensity, Scalar, Theta
 from ...data.memory import tangents_at_once
-from ...data.sample import Sample, bucket
-from ...discrepancies.base import AbstractPairwise
+from ...data.sample import AnySample, Sample, bucket
 from ...pairs import between
 from ...pairs.backends import Summand, radial, spans
 from ...pairs.forms import Features
 from ...pairs.operator import AbstractOperator, Fields, Products, fields, inner, pair_sum, products
 from ...pairs.stored import Stored, stored_products, stored_sum
-from ._objective import AbstractObjective, Jet, Second, Zeroth
+from .discrepancy import AbstractDiscrepancy
 from .groups import Grouped, grouped
+from .objective import AbstractObjective, Jet, Second, Zeroth
+
+
+class AbstractPairwise(AbstractDiscrepancy):
+    """A mean over pairs of observations of a symmetric bilinear form in per-point features φ = (t,
+    m).
+    """
+
+    unbiased: eqx.AbstractVar[bool]
+
+    @property
+    @abc.abstractmethod
+    def still(self) -> bool:
+        """Whether m in φ = (t, m) is the same for every θ."""
+
+    @abc.abstractmethod
+    def features(self, model: LogDensity, sample: Sample) -> Features:
+        """φ at each row, zero in padding."""
+
+    @abc.abstractmethod
+    def operator(self, sample: Sample) -> AbstractOperator:
+        """G on the points of a sample."""
+
+    @abc.abstractmethod
+    def stored(self, model: LogDensity, sample: Sample) -> tuple[Stored, ...] | None:
+        """What is θ-free in the pair sum, or None where it is too large or there is nothing."""
+
+    @abc.abstractmethod
+    def as_v(self) -> "AbstractPairwise":
+        """Return the V-statistic instead of the U-statistic."""
+
+    def visited_terms(self, sample: Sample) -> tuple[Summand, ...] | None:
+        """The terms of the kernel if pairs of rows in one place are visited one by one, all of them
+        or those within parts; else None.
+        """
+        return None
+
+    def on_few_rows(self) -> "AbstractPairwise":
+        """The same discrepancy, its pairs summed in a way that suits a small part of the sample."""
+        return self
+
+    def objective(self, model, sample, *, natural=False, keep=False):
+        stored = self.stored(model, sample) if keep else None
+        return PairObjective(model, sample, natural, self, self.diagonal(sample), stored)
+
+    def loss(self, model, sample):
+        # a constant, so that a U-statistic does not compute the pairs of a point with itself
+        target = dataclasses.replace(self.objective(model, sample), diagonal=not self.unbiased)
+        return target.value(model)
+
+    def diagonal(self, sample: AnySample) -> Scalar:
+        """The weight of pairs of a point with itself: 0 in a U-statistic, 1 in a V-statistic."""
+        return jnp.asarray(0 if self.unbiased else 1, sample.x.dtype)
 
 
 class PairObjective(AbstractObjective):
@@ -30,12 +84,12 @@ class PairObjective(AbstractObjective):
     sample: Sample
     natural: bool = eqx.field(static=True)
     discrepancy: AbstractPairwise
-    diagonal: Scalar
+    diagonal: Any  # a number, or a bool if it is part of the program
     stored: tuple[Stored, ...] | None
     sums_pairs: ClassVar[bool] = True
 
-    def __call__(self, vector):
-        phi = self.features(vector)
+    def value(self, model):
+        phi = self.discrepancy.features(model, self.sample)
         if self.stored is None:
             return pair_sum(self.operator, phi, self.diagonal) / self.pairs
         return stored_sum(self.stored, self.sample, phi, diagonal=self.diagonal) / self.pairs
@@ -204,3 +258,11 @@ def _averaged(rows: Float[Array, " N"], pairs: "PairObjective") -> Zeroth:
     """The mean of aᵢ = Σⱼ k⁰(xᵢ, xⱼ)/(n − 1), and 2aᵢ."""
     a = pairs.sample.zero_padding(rows / (pairs.sample.size - 1 + pairs.diagonal))
     return Zeroth(jnp.sum(a) / pairs.sample.size, 2 * a)
+
+
+@errors.explained("choosing.md")
+def too_few(n: int) -> ValueError:
+    return ValueError(
+        f"A U-statistic of degree two needs at least 2 observations, got {n}. "
+        "Use unbiased=False for the V-statistic, or give more data."
+    )
