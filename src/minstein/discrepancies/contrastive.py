@@ -119,8 +119,8 @@ class CD(AbstractRandom):
 
 
 class ChainObjective(AbstractObjective):
-    """mean log p(end) − mean log p(observation) for chains whose ends are given; its gradient is
-    the CD update.
+    """mean log p(end) − mean log p(observation) for given ends of the chains; its gradient is the CD
+    update.
     """
 
     model: Any
@@ -137,15 +137,13 @@ class ChainObjective(AbstractObjective):
         return growth(self.at(vector), self.sample, self._ends())
 
     def jet(self, vector):
-        """With half the covariance of ∂log p at the ends as metric, the Fisher information of the
-        model over two.
+        """The metric is half the covariance of ∂log p at the ends, which estimates half the Fisher
+        information.
         """
         value, gradient = jax.value_and_grad(self)(vector)
         log_p = lambda vector: jax.vmap(self.at(vector))(self._ends())
         slopes = jax.jacfwd(log_p)(vector)
-        centred = self.sample.zero_padding(
-            slopes - jnp.sum(self.sample.zero_padding(slopes), 0) / self.sample.size
-        )
+        centred = self.sample.zero_padding(slopes - _mean(self.sample, slopes))
         g = centred.T @ centred / (2 * self.sample.size)
         return Jet(value, gradient, g, g, jnp.zeros_like(value))
 
@@ -173,8 +171,8 @@ def growth(model: LogDensity, sample: Sample, ends: Float[Array, "N d"]) -> Floa
     return jax.vmap(model)(ends) - jax.vmap(model)(sample.x)
 
 
-def _mean(sample: Sample, rows: Float[Array, " N"]) -> Scalar:
-    return jnp.sum(sample.zero_padding(rows)) / sample.size
+def _mean(sample: Sample, rows: Float[Array, "N *r"]) -> Float[Array, "*r"]:
+    return jnp.sum(sample.zero_padding(rows), axis=0) / sample.size
 
 
 def _repeat(tree: tuple, model: LogDensity, sample: Sample) -> tuple[Array, Array]:

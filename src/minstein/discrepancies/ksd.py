@@ -89,11 +89,11 @@ class DKSD(AbstractPairwise):
         return terms if visits else None
 
     def width(self, model: LogDensity, d: int) -> int:
-        """Numbers of the features of one observation."""
+        """The number of features of one observation."""
         return d + d ** self._order(model, d)
 
     def sums_all_pairs(self, n: int, d: int, dtype: Any) -> bool:
-        """Whether no backend was asked for, and the one chosen visits every pair."""
+        """Whether the backend was chosen automatically and visits every pair."""
         terms = self.terms()
         by_pairs = _is_reducible(terms) and bool(radial(terms))
         chosen = choose_by_size(terms, bucket(n), d, dtype)
@@ -101,7 +101,7 @@ class DKSD(AbstractPairwise):
         return by_pairs and not asked and chosen.visits_pairs
 
     def _order(self, model: LogDensity, d: int) -> int:
-        """0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix."""
+        """The order of m as a tensor: 0 for a scalar, 1 for a diagonal, 2 for a matrix."""
         point = jax.ShapeDtypeStruct((d,), jnp.float32)
         return jax.eval_shape(lambda x: field_at(unwrap(model), self.diffusion, x)(x), point).ndim
 
@@ -118,7 +118,7 @@ class DKSD(AbstractPairwise):
         return OfKernel(self.terms(), sample, self._backend_for(sample))
 
     def _backend_for(self, sample: Sample) -> AbstractBackend:
-        """The backend chosen when the data were read, or for a sample of this size."""
+        """The backend chosen when the data were read, or else the one for a sample of this size."""
         if sample.blocks is not None:  # tiles would take the padding of each device for rows
             return Around()
         rows, d = sample.x.shape
@@ -184,8 +184,8 @@ class DKSD(AbstractPairwise):
         return is_affine(self.diffusion, model, d)
 
     def along(self, model: LogDensity, x: Point, u: Point) -> tuple[Scalar, Scalar, Scalar]:
-        """In direction u at x: the size of m k, what a field of the Stein class carries,
-        √(uᵀmKmᵀu), and what the score contributes to k⁰.
+        """In direction u at x: the size of m k, that of a field of the Stein class, √(uᵀmKmᵀu), and the
+        contribution of the score to k⁰.
         """
         m = field_at(model, self.diffusion, x)(x)
         K = matrix_fields.as_matrix(jnp.asarray(self.kernel(x, x)), x.size)
@@ -222,7 +222,7 @@ class DKSD(AbstractPairwise):
 
 
 def _is_reducible(terms: tuple[Summand, ...]) -> bool:
-    """Whether no part of the kernel must be differentiated at every pair."""
+    """Whether every term of the kernel is of a kind that needs no autodiff over pairs."""
     return not any(term.is_free for term in terms)
 
 
@@ -243,7 +243,7 @@ def KSD(kernel: Any, *, unbiased: bool = True, backend: Any = None) -> DKSD:
 
 
 _ALL_PAIRS = 100_000
-"""Observations up to which a fit sums every pair, a minute's work for each pass over them."""
+"""The most observations for which a fit sums every pair; a pass over them takes about a minute."""
 
 
 @errors.explained("large-data.md")

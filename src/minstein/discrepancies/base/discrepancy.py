@@ -32,9 +32,7 @@ class AbstractDiscrepancy(eqx.Module):
     """Whether it draws at random, so that only a solver that follows random updates can fit it."""
 
     needs_stein_class: ClassVar[bool] = False
-    """Whether it rests on the Stein identity of fields on the reals or in a box, which may fail at
-    an edge of the support.
-    """
+    """Whether it relies on the Stein identity, which may fail at an edge of the support."""
 
     def __repr__(self) -> str:
         return as_call(self)
@@ -95,15 +93,15 @@ class AbstractDiscrepancy(eqx.Module):
 
     @abc.abstractmethod
     def explain(self, model: LogDensity, x: Data, loss: float) -> Any:
-        """Raise the error that says why the loss is not finite."""
+        """Raise the error that explains why the loss is not finite."""
 
     @property
     @abc.abstractmethod
     def kind(self) -> str:
-        """What the loss is, in a few words."""
+        """A short description of the loss."""
 
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """What else a summary says of it."""
+        """Further lines of the summary, as pairs of a title and a text."""
         return ()
 
     @property
@@ -124,7 +122,7 @@ class AbstractDiscrepancy(eqx.Module):
 
     @property
     def needs_pilot(self) -> bool:
-        """Whether a fit must first be made by another discrepancy, for `held_at`."""
+        """Whether a pilot fit by another discrepancy must come first, for `held_at`."""
         return False
 
     def held_at(self, model: LogDensity) -> "AbstractDiscrepancy":
@@ -133,7 +131,7 @@ class AbstractDiscrepancy(eqx.Module):
 
     @property
     def designed_at(self) -> Theta | None:
-        """The estimate at which it was designed, from where a search starts, or None."""
+        """The estimate at which it was designed and from which a search starts, or None."""
         return None
 
     @property
@@ -145,7 +143,7 @@ class AbstractDiscrepancy(eqx.Module):
         return None
 
     def simplify(self, model: LogDensity, x: AbstractRows) -> "AbstractDiscrepancy":
-        """Return a copy that a search can afford on these data, or self if it can afford this one."""
+        """Return a cheaper version if a search on these data would take too long, or self."""
         return self
 
     def check_memory(self, model: LogDensity, x: AbstractRows) -> None:  # most need little
@@ -156,7 +154,7 @@ class AbstractDiscrepancy(eqx.Module):
         return self
 
     def notes(self, x: AbstractRows) -> tuple[str, ...]:
-        """What a fit says of how the loss was computed on these data."""
+        """Notes on how the loss is computed on these data."""
         return ()
 
     def is_quadratic(self, model: LogDensity, d: int) -> bool:
@@ -164,13 +162,13 @@ class AbstractDiscrepancy(eqx.Module):
         return False
 
     def is_laborious(self, entries: int) -> bool:
-        """Whether derivatives are too much work for a search: for this many entries of the data,
-        once for each parameter.
+        """Whether derivatives are too much work for a search, given the number of entries of the data
+        times that of parameters.
         """
         return False
 
     def default_solver(self, model: LogDensity, x: AbstractRows) -> Method:
-        """The way to minimise this loss on these data if none is given."""
+        """The method that minimises this loss on these data if the user gives no solver."""
         if len(names(model)) <= MANY and self._is_quadratic_on(model, x):
             return Method.CLOSED_FORM
         if self.wants_gradients_only(model, x):
@@ -183,8 +181,8 @@ class AbstractDiscrepancy(eqx.Module):
         return p > MANY or (self.is_laborious(p * x.size) and not x.reads_from_disk)
 
     def _is_quadratic_on(self, model: LogDensity, x: AbstractRows) -> bool:
-        """JAX remembers how a NumPy array of indices in the model was read: it must be read in one
-        precision throughout.
+        """`is_quadratic` in the precision of the data, because JAX caches NumPy arrays in the model in
+        the precision in which it first sees them.
         """
         with contextlib.nullcontext() if is_traced((x, model)) else precision(x, model):
             return self.is_quadratic(model, x.shape[1])
@@ -200,7 +198,7 @@ def check_together(name: str, x: Data) -> None:
 
 
 class AbstractRandom(AbstractDiscrepancy):
-    """A discrepancy that draws at random, so that it is known only up to the error of Monte Carlo."""
+    """A discrepancy that draws at random, so that it is known only up to Monte Carlo error."""
 
     is_random: ClassVar[bool] = True
     key: eqx.AbstractVar[PRNGKeyArray | None]

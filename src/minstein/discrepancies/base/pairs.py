@@ -19,14 +19,12 @@ from ...pairs.forms import Features
 from ...pairs.operator import AbstractOperator, Fields, Products, fields, inner, pair_sum, products
 from ...pairs.stored import Stored, stored_products, stored_sum
 from .discrepancy import AbstractDiscrepancy
-from .groups import Grouped, grouped
+from .groups import ByGroups, by_groups
 from .objective import AbstractObjective, Jet, Second, Zeroth
 
 
 class AbstractPairwise(AbstractDiscrepancy):
-    """A mean over pairs of observations of a symmetric bilinear form in per-point features φ = (t,
-    m).
-    """
+    """A mean over pairs of a symmetric bilinear form in per-point features φ = (t, m)."""
 
     unbiased: eqx.AbstractVar[bool]
 
@@ -45,20 +43,18 @@ class AbstractPairwise(AbstractDiscrepancy):
 
     @abc.abstractmethod
     def stored(self, model: LogDensity, sample: Sample) -> tuple[Stored, ...] | None:
-        """What is θ-free in the pair sum, or None where it is too large or there is nothing."""
+        """The part of the pair sum that does not depend on θ, or None if it is too large or empty."""
 
     @abc.abstractmethod
     def as_v(self) -> "AbstractPairwise":
         """Return the V-statistic instead of the U-statistic."""
 
     def visited_terms(self, sample: Sample) -> tuple[Summand, ...] | None:
-        """The terms of the kernel if pairs of rows in one place are visited one by one, all of them
-        or those within parts; else None.
-        """
+        """The terms of the kernel if the backend visits pairs one by one, else None."""
         return None
 
     def on_few_rows(self) -> "AbstractPairwise":
-        """The same discrepancy, its pairs summed in a way that suits a small part of the sample."""
+        """Return a copy that sums pairs in the way that suits a minibatch."""
         return self
 
     def objective(self, model, sample, *, natural=False, keep=False):
@@ -111,49 +107,51 @@ class PairObjective(AbstractObjective):
     def zeroth(self, vector):
         phis = jax.tree.map(lambda part: part[None], self.features(vector))
         G = self.fields(phis, once=True).together(self.diagonal)
-        return _averaged((_row_sums(phis.t * G.t) + _row_sums(phis.m * G.m))[0], self)
+        return _zeroth_of((_row_sums(phis.t * G.t) + _row_sums(phis.m * G.m))[0], self)
 
     def jet(self, vector):
         size = self._at_once(vector)
         if size < vector.size:
-            return jet_of(self._grouped(vector, size).products, self)
+            return jet_of(self._by_groups(vector, size).products, self)
         return jet_of(self._products(self.batch(vector)), self)
 
     def second(self, vector):
         size = self._at_once(vector)
         if size < vector.size:
-            found = self._grouped(vector, size)
+            found = self._by_groups(vector, size)
             metric = _mean_products(found.products, self)[1:, 1:]
-            bent = self._bent(vector, found.fields.together(self.diagonal)) / self.pairs
-            return Second(2 * (metric + bent), *_projected(found.rows, self))
+            rest = (
+                self._curvature_of_features(vector, found.fields.together(self.diagonal))
+                / self.pairs
+            )
+            return Second(2 * (metric + rest), *_projections(found.rows, self))
         phis = self.batch(vector)
         G = self.fields(phis, once=True).together(self.diagonal)
         return Second(
-            2 * self.curvature(vector, phis, G) / self.pairs, *_projected(self.rows(phis, G), self)
+            2 * self.curvature(vector, phis, G) / self.pairs,
+            *_projections(self.rows(phis, G), self),
         )
 
     def curvature(self, vector: Theta, phis: Features, G: Features) -> Float[Array, "p p"]:
         """Half the second derivative of ⟨φ, G φ⟩, from φ with its derivatives and their fields."""
         witness = jax.tree.map(lambda part: part[0], G)
-        return products(phis, Fields(G, G)).off[1:, 1:] + self._bent(vector, witness)
+        return products(phis, Fields(G, G)).off[1:, 1:] + self._curvature_of_features(
+            vector, witness
+        )
 
-    def _bent(self, vector: Theta, witness: Features) -> Float[Array, "p p"]:
+    def _curvature_of_features(self, vector: Theta, witness: Features) -> Float[Array, "p p"]:
         """⟨∂∂φ, G φ⟩."""
         return jax.jacfwd(jax.grad(lambda vector: inner(self.features(vector), witness)))(vector)
 
     def rows(self, phis: Features, G: Features) -> Float[Array, "p N"]:
-        """Half the derivative of what each point has in ⟨φ, G φ⟩, in each parameter, with G φ
-        moving along.
-        """
+        """Half the derivative in each parameter of the contribution of each point to ⟨φ, G φ⟩."""
         return (
             _row_sums(phis.t * G.t[0] + phis.t[0] * G.t)
             + _row_sums(phis.m * G.m[0] + phis.m[0] * G.m)
         )[1:]
 
     def shares(self, vector, z):
-        """φ at z meets G φ of the sample: the points z are targets, and as sources they count
-        nothing.
-        """
+        """Evaluate G φ of the sample at the points z, which contribute nothing to it themselves."""
         terms = self.discrepancy.visited_terms(self.sample)
         if terms is not None:
             return self._shares_between(terms, vector, z)
@@ -167,7 +165,7 @@ class PairObjective(AbstractObjective):
     def _shares_between(
         self, terms: tuple[Summand, ...], vector: Theta, z: Float[Array, "k d"]
     ) -> Float[Array, "p k"]:
-        """Every point of z with every observation, and no other pairs."""
+        """The same, visiting only the pairs of a point of z with an observation."""
         k = len(z)
         padded = jnp.concatenate([z, jnp.broadcast_to(z[:1], (bucket(k) - k, z.shape[1]))])
         there = Sample(padded, jnp.asarray(k), self.sample.centre)
@@ -212,8 +210,8 @@ class PairObjective(AbstractObjective):
         return jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), phi, tangents)
 
     def _at_once(self, vector: Theta) -> int:
-        """How many derivatives of φ fit into memory; where rows are spread over hosts, these must
-        agree: all.
+        """How many derivatives of φ to hold at once; all if rows are spread over devices, which must
+        agree.
         """
         if self.sample.blocks is not None or self.stored is not None:
             return vector.size
@@ -221,8 +219,8 @@ class PairObjective(AbstractObjective):
         rows = phi.t.shape[0]
         return tangents_at_once(rows, (phi.t.size + phi.m.size) // rows, phi.t.dtype, vector.size)
 
-    def _grouped(self, vector: Theta, size: int) -> Grouped:
-        return grouped(self.features, self.fields, vector, self.diagonal, size)
+    def _by_groups(self, vector: Theta, size: int) -> ByGroups:
+        return by_groups(self.features, self.fields, vector, self.diagonal, size)
 
     def _products(self, phis: Features) -> Products:
         if self.stored is None:
@@ -248,13 +246,13 @@ def _row_sums(batch: Float[Array, "q N *r"]) -> Float[Array, "q N"]:
     return jnp.sum(batch.reshape(*batch.shape[:2], -1), axis=2)
 
 
-def _projected(rows: Array, pairs: "PairObjective") -> tuple[Array, Array]:
+def _projections(rows: Array, pairs: "PairObjective") -> tuple[Array, Array]:
     """ā and 2aᵢ, where aᵢ = Σⱼ ∂k⁰(xᵢ, xⱼ)/(n − 1) and its mean ā is the gradient."""
     a = pairs.sample.zero_padding_of_columns(rows / (pairs.sample.size - 1 + pairs.diagonal))
     return jnp.sum(a, axis=1) / pairs.sample.size, 2 * a
 
 
-def _averaged(rows: Float[Array, " N"], pairs: "PairObjective") -> Zeroth:
+def _zeroth_of(rows: Float[Array, " N"], pairs: "PairObjective") -> Zeroth:
     """The mean of aᵢ = Σⱼ k⁰(xᵢ, xⱼ)/(n − 1), and 2aᵢ."""
     a = pairs.sample.zero_padding(rows / (pairs.sample.size - 1 + pairs.diagonal))
     return Zeroth(jnp.sum(a) / pairs.sample.size, 2 * a)

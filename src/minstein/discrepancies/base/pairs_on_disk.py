@@ -23,9 +23,8 @@ from .pairs import AbstractPairwise, PairObjective, jet_of
 class TablePairs(AbstractObjective):
     """The mean of k⁰ over pairs of rows on disk: every block meets every block.
 
-    A pair of blocks serves value and jet once for both of its orders; gradient and Hessian need the
-    fields at a block from all others, so for them it is gone through twice. Terms of finite rank
-    need no pairs.
+    Value and jet visit each pair of blocks once. Gradient and Hessian need the fields at a block from
+    all others, and visit it twice. Terms of finite rank need no pairs.
     """
 
     model: Any
