@@ -13,7 +13,6 @@ from scipy import stats
 
 import minstein as ms
 from minstein.data.boundary import at_boundary
-from minstein.solvers.objective import objective
 
 from ..problems import DF
 from ..processes import json_lines
@@ -82,7 +81,7 @@ def _adam(model: ms.models.StudentT, x: np.ndarray) -> np.ndarray:
 
 @jax.jit
 def _descend(discrepancy: ms.DKSD, model: Any, sample: Any) -> jax.Array:
-    target = objective(discrepancy, model, sample)
+    target = discrepancy.objective(model, sample)
     optimiser = optax.adam(optax.exponential_decay(0.5, 100, 0.3))
 
     def step(carry, _):
@@ -117,7 +116,7 @@ def _compiled(evaluate: Any, model: Any, x: np.ndarray, keep: bool) -> Any:
     kept: list[Any] = []
 
     def drive(discrepancy, model, sample):
-        kept.append((objective(discrepancy, model, sample, keep=keep), ms.params.to_real(model)))
+        kept.append((discrepancy.objective(model, sample, keep=keep), ms.params.to_real(model)))
         return 0.0
 
     at_boundary(drive, ms.KSD(ms.kernels.IMQ(1.0)), model, x)

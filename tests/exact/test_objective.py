@@ -10,7 +10,6 @@ import pytest
 
 import minstein as ms
 from minstein.data.boundary import run
-from minstein.solvers.objective import objective
 
 from ..truth import golden
 from ..truth.golden import agree
@@ -42,7 +41,7 @@ def evaluate(compute, discrepancy, model, x, **options):
     to_vector = ms.params.theta if options.get("natural") else ms.params.to_real
 
     def on_sample(tree, model, sample):
-        return compute(objective(tree[0], model, sample, **options), tree[1])
+        return compute(tree[0].objective(model, sample, **options), tree[1])
 
     return run(on_sample, (discrepancy, to_vector(model)), model, x)
 

@@ -19,7 +19,6 @@ import minstein as ms
 from minstein.data.boundary import in_precision
 from minstein.data.in_memory import as_rows
 from minstein.params import theta
-from minstein.solvers.objective import objective
 
 
 def gaussian():
@@ -64,7 +63,7 @@ def gathered(x: ms.Sharded) -> list[str]:
     model, discrepancy = PROBLEMS["scalar"]()
     with jax.enable_x64(True):
         discrepancy, model = in_precision((discrepancy, model), x.dtype)
-        target, vector = objective(discrepancy, model, as_rows(x).sample(), natural=True), theta(model)
+        target, vector = discrepancy.objective(model, as_rows(x).sample(), natural=True), theta(model)
         arrays, rest = eqx.partition(target, eqx.is_array)
         second = jax.jit(lambda arrays: eqx.combine(arrays, rest).second(vector)).lower(arrays).compile()
     assert "collective-permute" in second.as_text()

@@ -42,7 +42,7 @@ def test_parameters_in_groups_give_the_same_fit(monkeypatch, moving):
         return ms.fit(MODEL, x, dksd, solver=ms.GaussNewton())
 
     together, planned = fitted(), []
-    monkeypatch.setattr("minstein.solvers.objective.pairs.tangents_at_once", lambda *sizes: planned.append(sizes) or 3)
+    monkeypatch.setattr("minstein.discrepancies.base.pairs.tangents_at_once", lambda *sizes: planned.append(sizes) or 3)
     apart = fitted()
     assert planned
     np.testing.assert_allclose(apart.theta, together.theta, rtol=1e-10)

@@ -1,1 +1,1 @@
-"""The discrepancies, the default among them, and whether the Stein identity holds for them."""
+"""The discrepancies with their objectives, the default one, and checks of the Stein identity."""

@@ -1,4 +1,4 @@
-"""What a discrepancy of continuous models refuses: discrete models, and data beyond the edge of a
+"""Checks of discrepancies for continuous models: the space of the model, and the edges of a
 diffusion.
 """
 
@@ -17,8 +17,8 @@ def check_continuous(discrepancy: AbstractDiscrepancy, model: LogDensity) -> Non
 
 
 def check_inside(diffusion: AbstractDiffusion, x: Data) -> None:
-    """Refuse observations beyond an edge at which the diffusion vanishes: it has the wrong sign
-    there.
+    """Raise if observations lie beyond an edge at which the diffusion vanishes, where its sign is
+    wrong.
     """
     if diffusion.box is None or is_traced(x):
         return

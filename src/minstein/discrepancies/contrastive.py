@@ -1,5 +1,6 @@
 """Contrastive divergence: the Stein operator I − P_θⁿ of a Markov chain."""
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Float, PRNGKeyArray
 
 from .. import errors
-from .._types import Array, LogDensity, Scalar
+from .._types import Array, LogDensity, Scalar, Theta
 from ..data.boundary import run as run_at_boundary
 from ..data.keys import as_key
 from ..data.reading import read
@@ -16,7 +17,7 @@ from ..data.sample import Sample
 from ..data.spaces import space_of
 from ..params import constant, unwrap
 from ..stein.operator import check_density
-from .base import AbstractRandom, check_together
+from .base import AbstractObjective, AbstractRandom, Jet, check_together
 from .markov import AbstractTransition, as_transition, run
 
 
@@ -74,8 +75,11 @@ class CD(AbstractRandom):
         check_together("Contrastive divergence", x)
         return self
 
-    def loss(self, model, sample):
-        return _mean(sample, growth(model, sample, self.ends(model, sample.x, self.key)[0]))
+    def objective(self, model, sample, *, natural=False, keep=False):
+        """With chains from the observations if there is a key, else without."""
+        key = self.key
+        ends = None if key is None else self.ends(unwrap(model), sample.x, key)[0]
+        return ChainObjective(model, sample, natural, self, ends)
 
     def ends(
         self, model: LogDensity, x: Float[Array, "N d"], key: Any
@@ -114,13 +118,61 @@ class CD(AbstractRandom):
         return (("Chain", repr(self.kernel)),)
 
 
+class ChainObjective(AbstractObjective):
+    """mean log p(end) − mean log p(observation) for given ends of the chains; its gradient is the CD
+    update.
+    """
+
+    model: Any
+    sample: Sample
+    natural: bool = eqx.field(static=True)
+    discrepancy: CD
+    ends: Float[Array, "N d"] | None
+
+    def value(self, model):
+        return _mean(self.sample, growth(model, self.sample, self._ends()))
+
+    def growth(self, vector: Theta) -> Float[Array, " N"]:
+        """log p(end) − log p(observation) for each chain."""
+        return growth(self.at(vector), self.sample, self._ends())
+
+    def jet(self, vector):
+        """The metric is half the covariance of ∂log p at the ends, which estimates half the Fisher
+        information.
+        """
+        value, gradient = jax.value_and_grad(self)(vector)
+        log_p = lambda vector: jax.vmap(self.at(vector))(self._ends())
+        slopes = jax.jacfwd(log_p)(vector)
+        centred = self.sample.zero_padding(slopes - _mean(self.sample, slopes))
+        g = centred.T @ centred / (2 * self.sample.size)
+        return Jet(value, gradient, g, g, jnp.zeros_like(value))
+
+    def second(self, vector):
+        raise TypeError(self.discrepancy.irregular)
+
+    def shares(self, vector, z):
+        raise TypeError(self.discrepancy.irregular)
+
+    def part(self, rows, vector, key, chains):
+        sample = self.on_rows(rows)
+        begin = chains if self.discrepancy.persistent else sample.x
+        ends, _ = self.discrepancy.ends(self.at(vector), begin, key)
+        part = dataclasses.replace(self, sample=sample, ends=ends)
+        return part, ends if self.discrepancy.persistent else chains
+
+    def _ends(self) -> Float[Array, "N d"]:
+        if self.ends is None:
+            raise TypeError("Contrastive divergence is evaluated on chains that have been run.")
+        return self.ends
+
+
 def growth(model: LogDensity, sample: Sample, ends: Float[Array, "N d"]) -> Float[Array, " N"]:
     """log p(end) − log p(observation) for each chain."""
     return jax.vmap(model)(ends) - jax.vmap(model)(sample.x)
 
 
-def _mean(sample: Sample, rows: Float[Array, " N"]) -> Scalar:
-    return jnp.sum(sample.zero_padding(rows)) / sample.size
+def _mean(sample: Sample, rows: Float[Array, "N *r"]) -> Float[Array, "*r"]:
+    return jnp.sum(sample.zero_padding(rows), axis=0) / sample.size
 
 
 def _repeat(tree: tuple, model: LogDensity, sample: Sample) -> tuple[Array, Array]:

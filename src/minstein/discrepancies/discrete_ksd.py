@@ -8,10 +8,7 @@ import jax.numpy as jnp
 from ..kernels import AbstractKernel, Hamming, as_kernel
 from ..pairs.backends import fits
 from ..pairs.forms import Features
-from ..pairs.operator import fields, pair_sum, products
 from ..pairs.shifts import Shifts, stein_pairs, stored_shifts
-from ..params import theta, unwrap, with_theta
-from ..stein.tangents import tangents
 from .base import AbstractPairwise, check_together, too_few
 from .discrete import MPF, explain_ratios, finite_space
 from .neighbours import log_ratios
@@ -51,19 +48,6 @@ class DiscreteKSD(AbstractPairwise):
             raise too_few(x.shape[0])
         check_together("DiscreteKSD", x)
         return eqx.tree_at(lambda d: d.space, self, space, is_leaf=lambda leaf: leaf is None)
-
-    def loss(self, model, sample):
-        phi = self.features(model, sample)
-        return pair_sum(self.operator(sample), phi, not self.unbiased) / self.pairs(sample)
-
-    def information(self, model, sample):
-        t = tangents(
-            lambda v: self.features(unwrap(with_theta(model, v)), sample).t,
-            jnp.asarray(theta(model)),
-        )
-        phis = Features(t, jnp.zeros(t.shape[:2], t.dtype))
-        off, on = products(phis, fields(self.operator(sample), phis, still=True))
-        return (off if self.unbiased else off + on) / self.pairs(sample)
 
     def stein_matrix(self, model, sample):
         return stein_pairs(self.kernel, self.space, sample.x, self.features(model, sample))

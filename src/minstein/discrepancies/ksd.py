@@ -7,28 +7,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
 
 from .. import errors
-from .._types import Array, LogDensity, Point, Scalar, is_traced
+from .._types import LogDensity, Point, Scalar, is_traced
 from ..data.memory import available, for_pairs
-from ..data.sample import AnySample, Sample, bucket
+from ..data.sample import Sample, bucket
 from ..kernels import AbstractKernel, as_kernel
 from ..pairs import matrix
 from ..pairs.backends import AbstractBackend, Around, Parts, Summand, as_backend, radial
-from ..pairs.by_blocks import ByBlocks
 from ..pairs.choose import choose, choose_by_size
 from ..pairs.forms import Features
 from ..pairs.of_kernel import OfKernel
-from ..pairs.operator import Products, fields, pair_sum, products
 from ..pairs.stored import store
-from ..params import names, theta, unwrap, with_theta
+from ..params import names, unwrap
 from ..stein import matrix_fields
 from ..stein.affine import is_affine
 from ..stein.diagnose import explain
 from ..stein.diffusions import AbstractDiffusion, Pointwise, as_diffusion
 from ..stein.operator import check_kernel, features, field_at, score
 from .base import AbstractPairwise, check_together, too_few
+from .base.pairs_on_disk import TablePairs
 from .continuous import check_continuous, check_inside
 
 
@@ -91,11 +89,11 @@ class DKSD(AbstractPairwise):
         return terms if visits else None
 
     def width(self, model: LogDensity, d: int) -> int:
-        """Numbers of the features of one observation."""
+        """The number of features of one observation."""
         return d + d ** self._order(model, d)
 
     def sums_all_pairs(self, n: int, d: int, dtype: Any) -> bool:
-        """Whether no backend was asked for, and the one chosen visits every pair."""
+        """Whether the backend was chosen automatically and visits every pair."""
         terms = self.terms()
         by_pairs = _is_reducible(terms) and bool(radial(terms))
         chosen = choose_by_size(terms, bucket(n), d, dtype)
@@ -103,7 +101,7 @@ class DKSD(AbstractPairwise):
         return by_pairs and not asked and chosen.visits_pairs
 
     def _order(self, model: LogDensity, d: int) -> int:
-        """0 where m is one number a point, 1 where it is diagonal, 2 where it is a matrix."""
+        """The order of m as a tensor: 0 for a scalar, 1 for a diagonal, 2 for a matrix."""
         point = jax.ShapeDtypeStruct((d,), jnp.float32)
         return jax.eval_shape(lambda x: field_at(unwrap(model), self.diffusion, x)(x), point).ndim
 
@@ -120,30 +118,18 @@ class DKSD(AbstractPairwise):
         return OfKernel(self.terms(), sample, self._backend_for(sample))
 
     def _backend_for(self, sample: Sample) -> AbstractBackend:
-        """The backend chosen when the data were read, or for a sample of this size."""
+        """The backend chosen when the data were read, or else the one for a sample of this size."""
         if sample.blocks is not None:  # tiles would take the padding of each device for rows
             return Around()
         rows, d = sample.x.shape
         return as_backend(self.backend) or choose_by_size(self.terms(), rows, d, sample.x.dtype)
 
-    def loss(self, model, sample):
+    def objective(self, model, sample, *, natural=False, keep=False):
         check_kernel(self.kernel, sample.centre)
-        if not sample.all_at_once:
-            alone = lambda block: jax.tree.map(lambda part: part[None], self.features(model, block))
-            pairs = ByBlocks(self.terms(), sample, alone, self.still).products()
-            return self._mean(pairs, sample)[0, 0]
-        phi = self.features(model, sample)
-        return pair_sum(self.operator(sample), phi, not self.unbiased) / self.pairs(sample)
-
-    def _mean(self, pairs: Products, sample: AnySample) -> Float[Array, "q q"]:
-        return (pairs.off if self.unbiased else pairs.off + pairs.on) / self.pairs(sample)
-
-    def information(self, model, sample):
-        tangents = lambda block: _without_m(score_tangents(model, self.diffusion, block))
-        if not sample.all_at_once:
-            return self._mean(ByBlocks(self.terms(), sample, tangents, False).products(), sample)
-        phis = tangents(sample)
-        return self._mean(products(phis, fields(self.operator(sample), phis)), sample)
+        if sample.all_at_once:
+            return super().objective(model, sample, natural=natural, keep=keep)
+        diagonal = self.diagonal(sample)
+        return TablePairs(model, sample, natural, self, diagonal, self.terms())
 
     def stein_matrix(self, model, sample):
         check_kernel(self.kernel, sample.x[0])
@@ -161,6 +147,8 @@ class DKSD(AbstractPairwise):
         return self.diffusion.needs_pilot
 
     def held_at(self, model):
+        if not self.diffusion.follows_model:
+            return self
         return eqx.tree_at(lambda d: d.diffusion, self, Pointwise(self.diffusion.at(model)))
 
     @property
@@ -177,10 +165,10 @@ class DKSD(AbstractPairwise):
     def check_memory(self, model, x):
         if is_traced(x) or not x.is_here or not _is_reducible(self.terms()):
             return
-        width = self.width(model, x.shape[1])
-        need, free = for_pairs(bucket(len(x)), width, x.dtype, len(names(model))), available()
-        if need > free:
-            raise _too_large(need, free, x.shape)
+        d, free = x.shape[1], available()
+        need = lambda width: for_pairs(bucket(len(x)), width, x.dtype, len(names(model)))
+        if need(d + d**2) > free and need(self.width(model, d)) > free:
+            raise _too_large(need(self.width(model, d)), free, x.shape)
 
     def notes(self, x):
         return () if self.backend is None else self.backend.notes(x.shape[0])
@@ -196,8 +184,8 @@ class DKSD(AbstractPairwise):
         return is_affine(self.diffusion, model, d)
 
     def along(self, model: LogDensity, x: Point, u: Point) -> tuple[Scalar, Scalar, Scalar]:
-        """In direction u at x: the size of m k, what a field of the Stein class carries,
-        √(uᵀmKmᵀu), and what the score contributes to k⁰.
+        """In direction u at x: the size of m k, that of a field of the Stein class, √(uᵀmKmᵀu), and the
+        contribution of the score to k⁰.
         """
         m = field_at(model, self.diffusion, x)(x)
         K = matrix_fields.as_matrix(jnp.asarray(self.kernel(x, x)), x.size)
@@ -234,13 +222,8 @@ class DKSD(AbstractPairwise):
 
 
 def _is_reducible(terms: tuple[Summand, ...]) -> bool:
-    """Whether no part of the kernel must be differentiated at every pair."""
+    """Whether every term of the kernel is of a kind that needs no autodiff over pairs."""
     return not any(term.is_free for term in terms)
-
-
-def _without_m(t: Float[Array, "q N r"]) -> Features:
-    """Features (t, 0)."""
-    return Features(t, jnp.zeros(t.shape[:2], t.dtype))
 
 
 def KSD(kernel: Any, *, unbiased: bool = True, backend: Any = None) -> DKSD:
@@ -259,23 +242,8 @@ def KSD(kernel: Any, *, unbiased: bool = True, backend: Any = None) -> DKSD:
     return DKSD(kernel, unbiased=unbiased, backend=backend)
 
 
-def score_tangents(
-    model: LogDensity, diffusion: AbstractDiffusion, sample: Sample
-) -> Float[Array, "p N d"]:
-    """mᵀ ∂_θ ∇log p at each observation, for each parameter; the diffusion is held at the model."""
-
-    def one(x: Array) -> Array:
-        m = field_at(model, diffusion, x)(x)
-        slopes = jax.jacfwd(lambda vector: score(unwrap(with_theta(model, vector)), x))(
-            theta(model)
-        )
-        return jax.vmap(lambda slope: matrix_fields.transpose_apply(m, slope), in_axes=1)(slopes)
-
-    return jnp.moveaxis(sample.zero_padding(jax.vmap(one)(sample.x)), 0, 1)
-
-
 _ALL_PAIRS = 100_000
-"""Observations up to which a fit sums every pair, a minute's work for each pass over them."""
+"""The most observations for which a fit sums every pair; a pass over them takes about a minute."""
 
 
 @errors.explained("large-data.md")

@@ -1,10 +1,10 @@
-"""Ways to minimise a loss, as a discrepancy names the one that suits it."""
+"""Methods of minimisation, of which a discrepancy names the one that suits it."""
 
 import enum
 
 
 class Method(enum.Enum):
-    """A way to minimise a loss; `solvers.names` has the solver of each."""
+    """A method of minimisation; `solvers.names` maps it to a solver."""
 
     CLOSED_FORM = "the minimum of a quadratic"
     GAUSS_NEWTON = "steps with second derivatives"

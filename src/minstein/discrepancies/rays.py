@@ -1,4 +1,4 @@
-"""Rays from observations along the axes, and what a model and a discrepancy do along them."""
+"""Rays from observations along the axes, and a model and a discrepancy evaluated along them."""
 
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from .ksd import DKSD
 from .score_matching import DSM
 
 POINTS = 64
-"""Places on a ray that are looked at together."""
+"""Points evaluated together on each ray."""
 
 STARTS, _AXES = 8, 16
 """The most observations that rays start from, and the most axes they follow."""
@@ -26,23 +26,23 @@ REACH = np.append(0.0, np.geomspace(1e-3, 1e6, POINTS - 1))
 """Distances, in units of the data's spread."""
 
 NEAR = np.geomspace(1e-3, 1e-6, POINTS)
-"""Distances to an edge, in units of that from where the ray starts."""
+"""Distances to an edge, in units of the distance between the edge and the start of the ray."""
 
 _ZOOMS = 7
-"""Rounds of narrowing down an edge, each to the 63rd part."""
+"""Rounds of locating an edge, each of which divides the interval by 63."""
 
 _FAR = 100.0
-"""Spreads from the data beyond which log p that is not finite means that numbers end, not the
+"""Beyond this many spreads from the data, log p that is not finite means overflow, not an edge of the
 support: a density that is still positive there falls too slowly to be that of the data.
 """
 
 _DEEP = 1e3
-"""If log p falls or grows by more than this towards its end, numbers end there, not the support."""
+"""If log p falls or grows by more than this before it ends, the cause is overflow, not an edge."""
 
 
 class Seen(NamedTuple):
-    """Logarithms along rays: of p; of the flux p·m g of a field; of p times the square of what an
-    observation contributes; and of the size of the field alone.
+    """Logarithms along rays: of p; of the flux p·m g of a field; of p times the squared contribution
+    of an observation; and of the size of the field alone.
     """
 
     log_p: Float[Array, "r k"]
@@ -52,19 +52,19 @@ class Seen(NamedTuple):
 
     @property
     def inside(self) -> Array:
-        """Whether each place is in the support."""
+        """Whether each point is in the support."""
         return np.isfinite(self.log_p) & (self.flux < np.inf)
 
     @property
     def last(self) -> Float[Array, " r"]:
-        """log p at the last place on each ray before it leaves the support."""
+        """log p at the last point on each ray before it leaves the support."""
         return np.take_along_axis(self.log_p, np.maximum(self.inside.argmin(1) - 1, 0)[:, None], 1)[
             :, 0
         ]
 
     @property
     def grows(self) -> Array:
-        """Whether log p grows beyond all numbers along each ray."""
+        """Whether log p grows until it overflows along each ray."""
         return ~self.inside.all(1) & (self.last > self.log_p[:, 0] + _DEEP)
 
 
@@ -79,7 +79,7 @@ class Rays(NamedTuple):
     steps: Float[Array, "r d"]
 
     def look(self, distances: Float[Array, "r k"]) -> Seen:
-        """What there is at distances in units of the step."""
+        """Evaluate model and discrepancy at distances in units of the step."""
         points = (self.starts[:, None] + distances[..., None] * self.steps[:, None]).reshape(
             -1, self.starts.shape[1]
         )
@@ -88,7 +88,7 @@ class Rays(NamedTuple):
 
     @property
     def axes(self) -> np.ndarray:
-        """The coordinate along which each ray goes."""
+        """The coordinate along which each ray runs."""
         return np.abs(self.steps).argmax(1)
 
     @property
@@ -97,13 +97,13 @@ class Rays(NamedTuple):
         return np.take_along_axis(self.steps, self.axes[:, None], 1)[:, 0]
 
     def place(self, ray: int, distance: float) -> float:
-        """The coordinate at a distance along a ray, to the digits that its step has."""
+        """The coordinate at a distance along a ray, rounded to the precision of its step."""
         step = float(self.units[ray])
         at = float(self.starts[ray, self.axes[ray]]) + distance * step
         return float(np.round(at, 8 - int(np.floor(np.log10(abs(step)))))) + 0.0
 
     def ends(self, inside: Array) -> Float[Array, " r"]:
-        """How far each ray goes until it leaves the support."""
+        """The distance at which each ray leaves the support."""
         distances = np.tile(REACH, (len(inside), 1))
         for _ in range(_ZOOMS):
             end = np.where(inside.all(1), POINTS - 1, inside.argmin(1))
@@ -112,9 +112,7 @@ class Rays(NamedTuple):
         return distances[:, 0]
 
     def edges(self, seen: Seen) -> tuple[Array, Array, Seen]:
-        """Which rays come to an edge of the support, how far away it is, and what is seen close to
-        it.
-        """
+        """Which rays reach an edge of the support, its distance, and the values close to it."""
         ended = ~seen.inside.all(1) & seen.inside[:, 0] & ~seen.grows
         if not (ended & (seen.last > seen.log_p[:, 0] - _DEEP)).any():
             return np.zeros(len(ended), bool), np.zeros(len(ended)), seen
@@ -126,9 +124,7 @@ class Rays(NamedTuple):
         return ended, distances, near
 
     def least_size(self, distances: Float[Array, "r k"]) -> Float[Array, " r"]:
-        """The size of the field where it is least on each ray, which may be between two of the
-        distances.
-        """
+        """The least size of the field on each ray, which may occur between two of the distances."""
         for _ in range(_ZOOMS):
             least = self.look(distances).size.argmin(1)
             distances = between(
@@ -151,7 +147,7 @@ def rays_from(discrepancy: DKSD | DSM, model: LogDensity, x: Data) -> Rays:
 
 
 def between(distances: Float[Array, "r k"], first: Array, last: Array) -> Float[Array, "r k"]:
-    """As many distances again, evenly between two of them on each ray."""
+    """The same number of distances, evenly spaced between two of them on each ray."""
     ends = np.take_along_axis(distances, np.stack([first, last], 1), 1)
     return ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * np.linspace(0, 1, POINTS)
 

@@ -26,8 +26,7 @@ class DSM(AbstractPointwise):
     Args:
         diffusion: m, as for `DKSD`, but without θ.
         divergence: how ∇· is evaluated: exactly if not given; `ms.Hutchinson(key)` or
-            `ms.Sliced(key)` where d is so large that d derivatives for each observation are too
-            many.
+            `ms.Sliced(key)` if d is so large that d derivatives for each observation are too many.
 
     >>> x = np.array([0.1, -0.4, 0.7, 1.5])
     >>> loss = ms.DSM(lambda x: x)(ms.models.Gaussian(0.0, 1.0), x)
@@ -51,8 +50,8 @@ class DSM(AbstractPointwise):
         return self
 
     def contributions(self, model, sample):
-        """‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) at each row, a block of rows at a time so that few Hessians
-        are in memory.
+        """‖mᵀ∇log p‖² + 2∇·(mmᵀ∇log p) at each row, in blocks of rows, so that few Hessians are in
+        memory.
         """
 
         @jax.checkpoint
@@ -61,18 +60,18 @@ class DSM(AbstractPointwise):
             field = field_at(model, self.diffusion, x)
             projected = matrix_fields.transpose_apply(field(x), score(model, x))
             return self.divergence.contribution(
-                projected, lambda x: _diffused(model, field, x), x, row
+                projected, lambda x: _diffuse(model, field, x), x, row
             )
 
         block = max(1, _ENTRIES // self.divergence.entries(sample.x.shape[1]))
         return sample.by_rows(one, (sample.numbers, sample.x), block)
 
     def along(self, model: LogDensity, x: Point, u: Point) -> tuple[Scalar, Scalar, Scalar]:
-        """In direction u at x: the size of m, what the field mmᵀ∇log p carries, and the
-        contribution to the loss.
+        """In direction u at x: the size of m, that of the field mmᵀ∇log p, and the contribution to the
+        loss.
         """
         field = field_at(model, self.diffusion, x)
-        mu, v = matrix_fields.transpose_apply(field(x), u), lambda x: _diffused(model, field, x)
+        mu, v = matrix_fields.transpose_apply(field(x), u), lambda x: _diffuse(model, field, x)
         ms = matrix_fields.transpose_apply(field(x), score(model, x))
         slope = jax.jvp(v, (x,), (u,))[1] @ u
         return jnp.linalg.norm(mu), jnp.abs(mu @ ms), jnp.abs((u @ ms) ** 2 + 2 * slope)
@@ -102,7 +101,7 @@ class DSM(AbstractPointwise):
         return is_affine(self.diffusion, model, d)
 
 
-def _diffused(model: LogDensity, field: MatrixField, x: Point) -> Point:
+def _diffuse(model: LogDensity, field: MatrixField, x: Point) -> Point:
     """mmᵀ∇log p."""
     m = field(x)
     return matrix_fields.apply(m, matrix_fields.transpose_apply(m, score(model, x)))
@@ -125,7 +124,7 @@ def SM(*, divergence: AbstractDivergence | None = None) -> DSM:
 
 
 _ENTRIES = 1 << 20
-"""Second derivatives that are in memory at once."""
+"""The most second derivatives in memory at once: 8 MB in float64."""
 
 
 @errors.explained("choosing.md")

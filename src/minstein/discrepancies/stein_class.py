@@ -1,10 +1,9 @@
-"""Does the theory of Stein estimates hold at the edges of the support? Rays from observations show
-it.
+"""Whether the theory of Stein estimates holds at the edges of the support, judged along rays.
 
-Integrating S[g] under p by parts leaves the flux p·m g through the boundary. Each ray must come to
-a place with no flux: far out, or at an edge that the flux vanishes towards. There, what an
-observation contributes to the loss must have a variance as well, or else the estimate has none; and
-the model must not expect observations beyond the last ones.
+Integrating S[g] under p by parts leaves the flux p·m g through the boundary. The flux must
+vanish along each ray: far out, or towards an edge. At an edge, the contribution of an observation
+to the loss must also have a finite variance, or else the estimate has none; and the model must not
+expect observations beyond the last ones.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ from .score_matching import DSM
 from .support import Overhang, overhangs
 
 _NOTHING = np.log(1e-3)
-"""A flux, or a field, below this fraction of that where the ray starts counts as nothing."""
+"""A flux, or a field, below this fraction of its value at the start of the ray counts as zero."""
 
 _VANISHES = 0.02
 """A flux that falls with a higher power of the distance to the edge vanishes there."""
@@ -53,13 +52,13 @@ class Edge(NamedTuple):
 
 
 class SteinClass(NamedTuple):
-    """Whether estimates of a model by a discrepancy are what theory says; if not, why, and a cure.
+    """Whether the theory of estimates holds for a model and a discrepancy; if not, why, and a remedy.
 
     Attributes:
         edges: where the Stein identity has a boundary term, or the contributions of observations
             have no variance.
         overhangs: where the model expects observations beyond the last ones.
-        message: all this in words.
+        message: the findings as text.
     """
 
     edges: tuple[Edge, ...]
@@ -76,7 +75,7 @@ class SteinClass(NamedTuple):
 
 
 def stein_class(discrepancy: DKSD | DSM, model: LogDensity, x: Any) -> SteinClass:
-    """Follow rays from observations to the edges of the support, and see whether p·m vanishes
+    """Follow rays from observations to the edges of the support, and check whether p·m vanishes
     there.
 
     Args:
@@ -109,7 +108,7 @@ def stein_class(discrepancy: DKSD | DSM, model: LogDensity, x: Any) -> SteinClas
 
 
 def _open_ends(rays: Rays, seen: Seen) -> list[Edge]:
-    """Rays without an end along which neither p times the distance nor the field comes to nothing."""
+    """Rays without an edge along which neither p times the distance nor the field vanishes."""
     falls = seen.log_p[:, -1] + np.log(REACH[-1]) - seen.log_p[:, 0] <= _NOTHING
     open_ = (seen.inside.all(1) & ~falls) | seen.grows
     if open_.any():
@@ -190,9 +189,7 @@ def _overhang_text(part: Overhang, n: int) -> str:
 
 
 def boundary_messages(discrepancy: Any, model: LogDensity, x: Data) -> str:
-    """What is to be said of a discrepancy at the edges of the support; nothing if it is sound
-    there.
-    """
+    """The warning about a discrepancy at the edges of the support; empty if the theory holds there."""
     if not discrepancy.needs_stein_class:
         return ""
     found = stein_class(discrepancy, model, x)

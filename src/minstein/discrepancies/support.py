@@ -1,6 +1,4 @@
-"""Where observations can lie: the support that a model declares or shows, and data that end before
-the model does.
-"""
+"""The support of a model, declared or found, and data that end before the model does."""
 
 from typing import Any, NamedTuple
 
@@ -25,7 +23,7 @@ def declared_space(model: LogDensity, support: Any) -> AbstractSpace:
 
 
 def edge_notes(box: Box | None) -> tuple[str, ...]:
-    """What a fit says of the edges of the support, if the diffusion was chosen to vanish there."""
+    """The note of a fit on the edges of the support, if the diffusion was chosen to vanish there."""
     if box is None:
         return ()
     ends = ", ".join(
@@ -39,25 +37,25 @@ def edge_notes(box: Box | None) -> tuple[str, ...]:
 
 
 def _numbers(edge: Any) -> str:
-    """An edge in words: one number if it is the same in every coordinate."""
+    """An edge as text: one number if it is the same in every coordinate."""
     values = np.unique(edge)
     return ", ".join(f"{value:g}" for value in (values if values.size == 1 else np.ravel(edge)))
 
 
 def support_of(model: LogDensity, x: Data, given: Any = None) -> Support | None:
-    """The lower and the upper edge of each coordinate, infinite in directions without one; None if
-    there are none.
+    """The lower and the upper edge of each coordinate, infinite in directions without an edge; None
+    if there are no edges.
 
-    They are as given, or as the model declares them in its space, or as rays from observations find
-    them. A support that is not a box counts as having no edges.
+    They are given, declared by the space of the model, or found along rays from observations. A
+    support that is not a box counts as having no edges.
     """
     box = (space_of(model) if given is None else as_space(given)).box
     if box is not None or is_traced((model, x)) or space_of(model).discrete:
         return box
-    return _found(model, x)
+    return _find_edges(model, x)
 
 
-def _found(model: LogDensity, x: Data) -> Support | None:
+def _find_edges(model: LogDensity, x: Data) -> Support | None:
     plain = DKSD(
         Whitened(np.diag(np.ones(x.shape[1])), IMQ(1.0)), unbiased=False
     )  # compiled alike to the default
@@ -77,8 +75,8 @@ def _found(model: LogDensity, x: Data) -> Support | None:
 
 
 _SAME = 1e-6
-"""Edges of a box are the same from everywhere; those found from different observations may differ
-by this many standard deviations, by rounding.
+"""The largest difference, in standard deviations, between the positions of an edge found from
+different observations: those of a box differ only by rounding.
 """
 
 
@@ -89,7 +87,7 @@ class Overhang(NamedTuple):
         axis: the coordinate.
         side: −1 below the smallest, +1 above the largest.
         end: the smallest or largest value.
-        expected: how many observations of as many as there are.
+        expected: the expected number of observations beyond it, in a sample of this size.
     """
 
     axis: int
@@ -100,7 +98,7 @@ class Overhang(NamedTuple):
 
 _UNSEEN = 12.0
 """Under the model the expected number beyond the last observation has the exponential distribution
-with mean one: to exceed this has probability 6e-6.
+with mean one: the probability of exceeding this is 6e-6.
 """
 
 _HALF = POINTS // 2
@@ -113,11 +111,11 @@ and beyond it, in standard deviations.
 
 
 def overhangs(rays: Rays, x: Data) -> list[Overhang]:
-    """Sides on which the model puts many observations beyond the last, and the field does not
+    """Sides on which the model expects many observations beyond the last one, and the field does not
     vanish.
 
-    The share beyond is that of p on the line through an observation along the axis: given the other
-    coordinates.
+    The share beyond is computed from p on the lines through observations along the axis, that is,
+    given the other coordinates.
     """
     ends = np.where(
         rays.units > 0, np.asarray(x.max(0))[rays.axes], np.asarray(x.min(0))[rays.axes]

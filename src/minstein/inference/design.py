@@ -34,7 +34,6 @@ from ..kernels import Designed, FiniteRank, Scaled
 from ..kernels.finite_rank import Checks
 from ..models._family import is_family, starting_models
 from ..params import from_real, names, theta, to_real, unwrap, with_theta
-from ..solvers.objective import objective
 from ..stein.operator import score
 
 ROUNDS = 6
@@ -200,7 +199,7 @@ def _share(pilot: DKSD, model: LogDensity, sample: Sample, eta: Theta, found: Le
     direction.
     """
     of_fields = found.slope.T @ jnp.linalg.solve(found.cov, found.slope)
-    of_pilot = objective(pilot, model, sample).jet(eta).metric
+    of_pilot = pilot.objective(model, sample).jet(eta).metric
     return REST / _extremes(jnp.linalg.cholesky(of_fields), of_pilot)[1]
 
 

@@ -28,7 +28,6 @@ from ..fit import fit
 from ..kernels.heuristic import some_rows
 from ..params import names, theta, unwrap, with_theta
 from ..result.fitted import Fit
-from ..solvers.objective import objective
 from .design import design
 from .draws import Box, Draws, box_of, draws_of
 from .sensitivity import largest_size, map_blocks
@@ -283,6 +282,4 @@ def _scores(_: None, model: LogDensity, sample: Sample) -> Float[Array, "N p"]:
 def _contributions(tree: tuple, model: LogDensity, sample: Sample) -> Float[Array, "k p"]:
     """The contribution of each row of z to the gradient, the sample taken as the population."""
     discrepancy, z = tree
-    return (
-        objective(discrepancy, model, sample, natural=True).shares(theta(model), jnp.asarray(z)).T
-    )
+    return discrepancy.objective(model, sample, natural=True).shares(theta(model), jnp.asarray(z)).T

@@ -16,16 +16,14 @@ from .._types import Array, Scalar, Theta, Tree, is_traced
 from ..data.compiling import compiled
 from ..data.keys import no_key
 from ..data.rows import AbstractRows, disk_steps
-from ..discrepancies.base import AbstractDiscrepancy
+from ..discrepancies.base import AbstractDiscrepancy, AbstractObjective
+from ..params import reach
 from . import status
-from .objective import AbstractObjective
 from .progress import bar
 
 
 class Chains(NamedTuple):
-    """What a search by Markov chains adds: the Monte-Carlo errors of η and of the loss, and the
-    acceptance rate.
-    """
+    """The Monte-Carlo errors of η and of the loss, and the acceptance rate of the Markov chains."""
 
     jitter: Float[Array, "*k p"]
     error: Float[Array, "*k"]
@@ -33,7 +31,7 @@ class Chains(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Where the search from each start ended; `condition` is NaN where the search did not learn it."""
+    """Where the search from each start ended; `condition` is NaN if the solver did not compute it."""
 
     eta: Float[Array, "k p"]
     value: Float[Array, " k"]
@@ -44,6 +42,21 @@ class Candidates(NamedTuple):
     chains: Chains | None = None
 
 
+def single_candidate(
+    eta: Theta,
+    value: Scalar,
+    code: Any,
+    steps: Any,
+    trace: Float[Array, " t"],
+    condition: Any = np.nan,
+    chains: Chains | None = None,
+) -> Candidates:
+    """The end of a search from one start."""
+    condition = jnp.asarray(condition, value.dtype)
+    found = Candidates(eta, value, code, steps, trace, condition, chains)
+    return jax.tree.map(lambda part: jnp.asarray(part)[None], found)
+
+
 class AbstractSolver(eqx.Module):
     """A way to minimise an objective from several starts."""
 
@@ -51,18 +64,24 @@ class AbstractSolver(eqx.Module):
     """Whether it is meant for losses with plateaus, on which different ends have the same loss."""
 
     polishes: ClassVar[bool] = False
-    """Whether it ends so far from the minimum that a Newton step is worth taking once the Hessian
-    is known.
-    """
+    """Whether its result is so rough that Newton steps improve it, once the Hessian is known."""
 
     follows_updates: ClassVar[bool] = False
-    """Whether it follows random updates, so that there need not be a loss."""
+    """Whether it follows random updates, so that it does not need a loss."""
 
     works_from_disk: ClassVar[bool] = True
-    """Whether it visits rows in order, so that they may stay on disk."""
+    """Whether it visits the rows in order, so that they may stay on disk."""
+
+    keeps: ClassVar[bool] = True
+    """Whether it evaluates the loss often, so that what does not depend on θ is worth storing."""
+
+    slack: ClassVar[Any] = 0.01
+    """How far from the minimum a search may end and still count as converged, in standard errors;
+    None if derivatives cannot tell how far that is.
+    """
 
     depends_on_start: ClassVar[bool] = True
-    """Whether another start may lead to another result, or in fewer steps."""
+    """Whether the result, or the number of steps, depends on the start."""
 
     def __repr__(self) -> str:
         return as_call(self)
@@ -79,17 +98,17 @@ class AbstractSolver(eqx.Module):
 
     @property
     def looking(self) -> "AbstractIterative | None":
-        """The solver itself, if it can look at many starts and go on from few of them; else None."""
+        """The solver itself, if it can evaluate many starts and continue from a few; else None."""
         return None
 
     @property
     def for_few_rows(self) -> "AbstractSolver":
-        """The solver for some rows in memory, from whose minimum this one starts on all rows."""
+        """The solver for a few rows in memory, whose minimum is the start for all rows."""
         return self
 
     def prepare(self, curvature: Callable[[], tuple[Array, Array]]) -> "AbstractSolver":
         """Return a copy that knows the Hessian and the noise of the loss near the minimum, or self
-        if it makes no use of them.
+        if it does not use them.
         """
         return self
 
@@ -103,20 +122,6 @@ class AbstractSolver(eqx.Module):
         """Random starts besides the model's own values and its family's start."""
         return 0
 
-    @property
-    @abc.abstractmethod
-    def keeps(self) -> bool:
-        """Whether the whole sample is visited often, so that what is θ-free is worth storing."""
-
-    @property
-    @abc.abstractmethod
-    def slack(self) -> float | None:
-        """How far from the minimum a search may end and still count as converged, in standard
-        errors.
-
-        None where derivatives are not to be trusted with the question.
-        """
-
     @abc.abstractmethod
     def search(
         self,
@@ -129,7 +134,7 @@ class AbstractSolver(eqx.Module):
 
 
 class State(NamedTuple):
-    """One search under way. `inner` is the solver's own."""
+    """A search in progress. `inner` is the state of the solver itself."""
 
     origin: Theta
     eta: Theta
@@ -141,7 +146,7 @@ class State(NamedTuple):
 
 
 RUNNING, DROPPED = -1, -2
-"""The status of a search that goes on, and of one that is not wanted."""
+"""The status of a search that continues, and of one that is not wanted."""
 
 
 class Look(NamedTuple):
@@ -152,7 +157,7 @@ class Look(NamedTuple):
 
 
 class AbstractIterative(AbstractSolver):
-    """A solver that moves one vector by steps until its status is settled."""
+    """A solver that moves one vector step by step until it stops with a status."""
 
     max_steps: eqx.AbstractVar[int]
     starts: eqx.AbstractVar[int]
@@ -169,21 +174,15 @@ class AbstractIterative(AbstractSolver):
     def extra_starts(self):
         return self.starts
 
-    @property
-    def keeps(self):
-        return True
-
     @abc.abstractmethod
     def begin(self, objective: AbstractObjective, eta: Theta) -> tuple[Scalar, Tree]:
-        """The loss at a start, or ∞ where the first step is to find it, and the solver's own state."""
+        """The loss at a start, or ∞ if the first step computes it, and the solver's own state."""
 
     @abc.abstractmethod
     def step(
         self, objective: AbstractObjective, state: State
     ) -> tuple[Theta, Scalar, Tree, Int[Array, ""]]:
-        """The next vector, its loss, the solver's own state, and the status, RUNNING while there is
-        none.
-        """
+        """The next vector, its loss, the solver's own state, and the status, RUNNING to continue."""
 
     def search(self, objective, etas, key, progress):
         running = jnp.full(etas.shape[0], RUNNING)
@@ -196,7 +195,7 @@ class AbstractIterative(AbstractSolver):
         rows: Int[np.ndarray, " k"],
         progress: bool | None,
     ) -> Candidates:
-        """Minimise from some rows of etas, by the program that `look` has compiled for all of them."""
+        """Minimise from some rows of etas, with the program that `look` has already compiled."""
         found = self._finish(
             objective, _begin(self, objective, etas, _only(rows, len(etas))), progress
         )
@@ -207,21 +206,21 @@ class AbstractIterative(AbstractSolver):
     def look(
         self, objective: AbstractObjective, etas: Float[Array, "m p"], rows: Int[np.ndarray, " k"]
     ) -> Look:
-        """The loss at some rows of etas, and how to measure there."""
+        """The loss at some rows of etas, with a function for the spreads there."""
         states = _begin(self, objective, etas, _only(rows, len(etas)))
         states = _advance(self, objective, states, np.asarray(0))
         return Look(np.asarray(states.value), lambda: np.asarray(_spreads(self, objective, states)))
 
     @abc.abstractmethod
     def spread(self, objective: AbstractObjective, state: State) -> Theta:
-        """How far each parameter moves until the loss changes by as much as one observation
-        contributes to it.
+        """How far each parameter must move to change the loss by the contribution of one
+        observation.
         """
 
     def _finish(
         self, objective: AbstractObjective, states: State, progress: bool | None
     ) -> Candidates:
-        """Go on with every search that is running until it ends."""
+        """Continue every running search until it ends."""
         if is_traced((objective, states)) or objective.sample.x.shape[0] <= _ROWS_IN_ONE_GO:
             states = _advance(self, objective, states, np.asarray(self.max_steps))
         else:
@@ -237,8 +236,8 @@ class AbstractIterative(AbstractSolver):
 
 
 _ROWS_IN_ONE_GO = 2048
-"""Up to this size a search is one compiled loop; beyond it the loop is in Python, for the progress
-bar's sake.
+"""Up to this size a search is one compiled loop; beyond it the loop is in Python, to show a progress
+bar.
 """
 
 
@@ -258,7 +257,7 @@ def _begin(
 
 
 def _only(rows: Int[np.ndarray, " k"], count: int) -> Int[np.ndarray, " m"]:
-    """The status with which each search begins, if only those of some rows are wanted."""
+    """The initial status of each search, if only some rows are wanted."""
     codes = np.full(count, DROPPED)
     codes[rows] = RUNNING
     return codes
@@ -268,9 +267,7 @@ def _only(rows: Int[np.ndarray, " k"], count: int) -> Int[np.ndarray, " m"]:
 def _advance(
     solver: AbstractIterative, objective: AbstractObjective, states: State, most: Int[Array, ""]
 ) -> State:
-    """Advance every search that is still running by at most `most` steps; the loss at its start is
-    always known.
-    """
+    """Advance every running search by at most `most` steps, after the loss at its start is known."""
 
     def body(state: State) -> State:
         eta, value, inner, code = solver.step(objective, state)
@@ -299,26 +296,25 @@ def _spreads(
 
 
 def _is_bottomless(trace: Float[Array, " t"]) -> Array:
-    """Whether the loss has fallen so far that only the range of numbers has stopped it."""
+    """Whether the loss has fallen so far that only overflow has stopped it."""
     return jnp.nanmin(trace) < trace[0] - _BOTTOMLESS * jnp.abs(trace[0])
 
 
 _BOTTOMLESS = 1e10
-"""By how many times its size at the start a loss with a minimum does not fall."""
+"""A loss that falls by more than this many times its size at the start has no minimum."""
 
 
 def _falls_on(trace: Float[Array, " t"]) -> Array:
-    """Whether the loss fell by more than half its size in the last quarter of all steps, so that no
-    end is in sight.
-    """
+    """Whether the loss fell by more than half its size in the last quarter of all steps."""
     before = trace[-1 - max(1, (trace.size - 1) // 4)]
     return before - trace[-1] > jnp.abs(before) / 2
 
 
-def ran_away(objective: AbstractObjective, origin: Theta, eta: Theta, reach: Array) -> Array:
-    """Whether a search has left the range in which parameters are numbers one could report."""
+def ran_away(objective: AbstractObjective, origin: Theta, eta: Theta) -> Array:
+    """Whether a search has left the range of parameters that one could report."""
     size = 1e8 * (1 + jnp.abs(origin) + objective.sample.largest)
-    return jnp.any(jnp.abs(eta - origin) > jnp.minimum(reach, size))
+    farthest = jnp.minimum(jnp.asarray(reach(objective.model)), size)
+    return jnp.any(jnp.abs(eta - origin) > farthest)
 
 
 @errors.explained("discrete.md")

@@ -9,7 +9,7 @@ from .._types import Array, Scalar
 
 
 class Spectrum(NamedTuple):
-    """A = D^½ Q diag(w) Qᵀ D^½ with D the diagonal of A; `unit` is D^(−½), zero where the diagonal
+    """A = D^½ Q diag(w) Qᵀ D^½ with D the diagonal of A; `unit` is D^(−½), zero if the diagonal
     is zero.
     """
 

@@ -1,17 +1,17 @@
-"""How far each coordinate of η moves before the loss notices: natural units for a search."""
+"""Natural units for a search: how far each coordinate of η must move to change the loss."""
 
 import jax.numpy as jnp
 
 from .._types import Theta
+from ..discrepancies.base import AbstractObjective, Jet
 from ..params import reach
-from .objective import AbstractObjective, Jet
 
 
 def spread(objective: AbstractObjective, eta: Theta, jet: Jet) -> Theta:
     """The displacement over which the loss changes by as much as one observation contributes to it.
 
-    Where the metric does not tell, because the score does not change smoothly, it is the spread of
-    the data, or one for a logarithm.
+    If the metric is zero or not finite, because the score is not smooth, it is the spread of the
+    data, or one for a logarithm.
     """
     sample = objective.sample
     D = jnp.diagonal(jet.metric)

@@ -1,4 +1,4 @@
-"""Saving a walk now and then, and going on from it: an .npz file of plain arrays, never pickled."""
+"""Checkpoints of a descent: an .npz file of plain arrays, never pickled."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ from ..data.sample import Sample
 
 
 class Checkpoint(NamedTuple):
-    """A file, and what a walk must have in common with the one in it."""
+    """A file, and a mark that says which data and which solver it belongs to."""
 
     path: Path
     mark: str
@@ -49,9 +49,7 @@ class Checkpoint(NamedTuple):
 
 
 def checkpoint(path: str, solver: Any, sample: Sample) -> Checkpoint:
-    """The checkpoint of a solver on a sample; its mark names the solver's kind and minibatch, and
-    the data.
-    """
+    """The checkpoint of a solver on a sample; its mark names the solver, its settings and the data."""
     x = np.asarray(sample.x)
     digest = hashlib.sha256(x.tobytes()).hexdigest()
     about = {

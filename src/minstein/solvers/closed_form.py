@@ -7,18 +7,19 @@ import jax.numpy as jnp
 
 from .._types import Theta
 from ..data.compiling import compiled
+from ..discrepancies.base import AbstractObjective
 from . import status
-from ._solver import AbstractSolver, Candidates
+from ._solver import AbstractSolver, Candidates, single_candidate
 from ._spectrum import Spectrum
-from .objective import AbstractObjective
 
 
 class ClosedForm(AbstractSolver):
-    """θ̂ = −½A⁻¹v, where the loss is the quadratic θᵀAθ + vᵀθ + c.
+    """The minimum θ̂ = −½A⁻¹v of a quadratic loss θᵀAθ + vᵀθ + c.
 
-    So is that of an exponential family, or of a Gaussian location, under a kernel and a diffusion
-    without θ. The coefficients are taken around the start, one pass over the pairs for all, and
-    nothing is added to A. A second pass verifies: the gradient at θ̂ must vanish but for rounding.
+    The loss is quadratic for an exponential family or a Gaussian location if the kernel and the
+    diffusion do not depend on θ. The coefficients come from one pass over the pairs at the start,
+    and no ridge is added to A. A second pass verifies that the gradient at θ̂ vanishes, except for
+    rounding.
 
     >>> x = np.array([1.0, 2.0, 6.0])
     >>> fit = ms.fit(ms.models.Gaussian(0.0, ms.fixed(1.0)), x, ms.SM(), solver=ms.ClosedForm())
@@ -27,14 +28,7 @@ class ClosedForm(AbstractSolver):
     """
 
     depends_on_start: ClassVar[bool] = False
-
-    @property
-    def keeps(self):
-        return False
-
-    @property
-    def slack(self):
-        return 0.01
+    keeps: ClassVar[bool] = False
 
     def search(self, objective, etas, key, progress):
         return _solve(objective, etas[-1])
@@ -57,6 +51,4 @@ def _solve(objective: AbstractObjective, eta: Theta) -> Candidates:
     code = jnp.where(jnp.isfinite(jet.value), code, status.NOT_FINITE)
     trace = jnp.stack([jet.value, value])
     condition = jnp.where(s.w[0] > 0, s.w[-1] / s.w[0], jnp.inf)
-    return Candidates(
-        found[None], value[None], code[None], jnp.asarray([1]), trace[None], condition[None]
-    )
+    return single_candidate(found, value, code, 1, trace, condition)

@@ -1,6 +1,6 @@
 """Search by comparing values alone, for a loss that is not differentiable."""
 
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,17 +10,15 @@ from jaxtyping import Bool, Float
 
 from .._types import Array, Scalar, Theta
 from ..data.sample import Sample
-from ..params import reach, unconstrained
+from ..discrepancies.base import AbstractObjective
+from ..params import unconstrained
 from . import status
 from ._solver import RUNNING, AbstractIterative, ran_away
 from ._units import spread
-from .objective import AbstractObjective
 
 
 class Inner(NamedTuple):
-    """The unit of each parameter, the step in these units, and whether no wider look has been taken
-    yet.
-    """
+    """The unit of each parameter, the step in these units, and whether it has not yet looked wider."""
 
     unit: Float[Array, " p"]
     h: Scalar
@@ -32,8 +30,8 @@ class DirectSearch(AbstractIterative):
     if none is better.
 
     For a loss with jumps or kinks in θ, such as that of a Laplace location, where derivatives do
-    not lead to the minimum. It needs no derivative, and finds none: standard errors come with it
-    only where the Hessian exists. Meant for a few parameters.
+    not lead to the minimum. It uses no derivatives, so there are standard errors only if the Hessian
+    exists. It is meant for a few parameters.
 
     Before the first step, and whenever the steps have become small, it takes a wider look along
     each parameter: at many distances and, for parameters that may be locations, between
@@ -54,15 +52,11 @@ class DirectSearch(AbstractIterative):
     """
 
     flat: ClassVar[bool] = True
-
+    slack: ClassVar[Any] = None
     max_steps: int = eqx.field(static=True, default=500)
     tolerance: float = 1e-7
     starts: int = eqx.field(static=True, default=0)
     wide: bool = eqx.field(static=True, default=True)
-
-    @property
-    def slack(self):
-        return None
 
     def begin(self, objective, eta):
         unit = spread(objective, eta, objective.jet(eta))
@@ -87,7 +81,7 @@ class DirectSearch(AbstractIterative):
         better = value < state.value
         code = jnp.where(wide & ~better & ~fresh, status.CONVERGED, RUNNING)
         code = jnp.where(jnp.isfinite(state.value), code, status.NOT_FINITE)
-        gone = ran_away(objective, state.origin, eta, jnp.asarray(reach(objective.model)))
+        gone = ran_away(objective, state.origin, eta)
         h = jnp.where(wide, 1, jnp.where(better, 1.5 * h, h / 2))
         return eta, value, Inner(unit, h, fresh & ~wide), jnp.where(gone, status.RUNAWAY, code)
 
@@ -99,8 +93,8 @@ def _best(
     eta: Theta,
     value: Scalar,
 ) -> tuple[Theta, Scalar]:
-    """The best of the first trials and of what there is; a dynamic number of them, so that one
-    program does for all.
+    """The best of the present vector and the first `count` trials; a traced number, so that one
+    program serves all.
     """
 
     def body(i: Array, best: tuple[Theta, Scalar]) -> tuple[Theta, Scalar]:
@@ -119,13 +113,13 @@ contributes.
 """
 
 _NEAR, _FAR = 32, 64
-"""How many gaps between observations it looks at: next to the present place on either side, and at
+"""How many gaps between observations it looks at: on either side of the present value, and at
 quantiles.
 """
 
 
 def _around(objective: AbstractObjective, eta: Theta, unit: Theta) -> Float[Array, "t p"]:
-    """Places along each parameter at many distances and, if it may be a location, in the gaps
+    """Points along each parameter: at many distances and, if it may be a location, in the gaps
     between observations.
     """
     distances = jnp.asarray(np.concatenate([_DISTANCES, -_DISTANCES]), eta.dtype)
@@ -140,7 +134,7 @@ def _around(objective: AbstractObjective, eta: Theta, unit: Theta) -> Float[Arra
 
 
 def _gaps(sample: Sample, coordinate: int, here: Array) -> Float[Array, " g"]:
-    """Midpoints between neighbouring observations of one coordinate: near to a place, and at
+    """Midpoints between neighbouring observations of one coordinate: near a given value, and at
     quantiles.
     """
     x = jnp.sort(jnp.where(sample.real, sample.x[:, coordinate], jnp.inf))

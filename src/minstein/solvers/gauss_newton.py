@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from .._types import Array, Scalar, Theta
+from ..discrepancies.base import AbstractObjective, Jet
 from ..params import reach
 from . import status
 from ._solver import RUNNING, AbstractIterative, ran_away
 from ._spectrum import Spectrum
 from ._units import spread
-from .objective import AbstractObjective, Jet
 
 
 class Inner(NamedTuple):
@@ -24,10 +24,10 @@ class Inner(NamedTuple):
 class GaussNewton(AbstractIterative):
     """Gauss–Newton in the metric g that the discrepancy induces, with Levenberg–Marquardt damping.
 
-    The Hessian of the loss is 2g near the truth, so the step is −½(g + λ diag g)⁻¹∇; λ falls where
-    the loss follows its prediction and grows where it does not. g is taken as a V-statistic, which
+    The Hessian of the loss is 2g near the truth, so the step is −½(g + λ diag g)⁻¹∇; λ falls if
+    the loss follows its prediction and grows if it does not. g is taken as a V-statistic, which
     is positive semi-definite. A step and its value, gradient and metric cost one pass over the
-    pairs, or a matrix product where the Gram matrix can be kept.
+    pairs, or a matrix product if the Gram matrix can be stored.
 
     It has converged when the next step would be below `tolerance` standard errors, roughly, and
     small against θ. If parameters are so large beside their standard errors that rounding hides
@@ -48,10 +48,6 @@ class GaussNewton(AbstractIterative):
     tolerance: float | None = None
     starts: int = eqx.field(static=True, default=0)
 
-    @property
-    def slack(self):
-        return 0.01
-
     def begin(self, objective, eta):
         zeros, one, eye = (
             jnp.zeros_like(eta),
@@ -63,7 +59,7 @@ class GaussNewton(AbstractIterative):
 
     def step(self, objective, state):
         jet, s, damping = state.inner
-        delta = self._limited(objective, -s.solve(jet.gradient, damping) / 2)
+        delta = self._shorten(objective, -s.solve(jet.gradient, damping) / 2)
         trial = objective.jet(state.eta + delta)
         predicted = -(jet.gradient @ delta + delta @ jet.metric @ delta)
         ratio = (jet.value - trial.value) / predicted
@@ -86,8 +82,8 @@ class GaussNewton(AbstractIterative):
     def spread(self, objective, state):
         return spread(objective, state.eta, state.inner.jet)
 
-    def _limited(self, objective: AbstractObjective, delta: Theta) -> Theta:
-        """The step, shortened where it would change a positive parameter by more than a factor of
+    def _shorten(self, objective: AbstractObjective, delta: Theta) -> Theta:
+        """The step, shortened if it would change a positive parameter by more than a factor of
         e².
         """
         bounded = jnp.where(jnp.isfinite(jnp.asarray(reach(objective.model))), jnp.abs(delta), 0)
@@ -111,7 +107,7 @@ class GaussNewton(AbstractIterative):
         code = jnp.where(
             there & small, jnp.where(jnp.all(solid), status.CONVERGED, status.SINGULAR), code
         )
-        gone = ran_away(objective, origin, eta, jnp.asarray(reach(objective.model)))
+        gone = ran_away(objective, origin, eta)
         code = jnp.where(gone, status.RUNAWAY, code)
         return jnp.where(jnp.isinf(jet.value), status.NOT_FINITE, code)
 

@@ -1,8 +1,8 @@
-"""Losses with kinks: whether the Hessian at a minimum tells how the loss rises, and standard errors
-if it does not.
+"""Losses with kinks: whether the Hessian at a minimum predicts how the loss rises, and standard
+errors if it does not.
 
 A density with a kink or a cusp, such as exp(−|x − θ|^1.2), has second derivatives that are infinite
-at an observation and say nothing about the mean over many. Differences over a standard error do:
+at an observation and uninformative about the mean over many. Differences over a standard error do:
 they smooth the loss at the scale on which the estimate varies.
 """
 
@@ -17,13 +17,13 @@ from jaxtyping import Float
 
 from .._types import Array, Theta
 from ..data.compiling import compiled
+from ..discrepancies.base import AbstractObjective, Second
 from ..params import from_real, theta
 from . import AbstractIterative
-from .objective import AbstractObjective, Second
 from .sandwich import sandwich
 
 _SCALES = (1.0, 0.5, 0.25)
-"""Distances from the minimum at which the loss is looked at, in standard errors."""
+"""Distances from the minimum at which the loss is evaluated, in standard errors."""
 
 _FEW = 4
 """Parameters up to which differences replace derivatives: 2p² evaluations for each of two rounds.
@@ -36,19 +36,18 @@ _ROUNDING = 1e3
 """The error of a sum over pairs, in units of its last digit."""
 
 _FAITHFUL = 0.05
-"""By what share the rise over a standard error may differ from the Hessian's without a closer look:
-the standard error is then right to the same share, which is less than its own sampling error for
-fewer than 200 observations.
+"""The relative difference between the rise over a standard error and the Hessian's prediction that
+needs no closer look: the relative error of the standard error is then as small, which is less than
+its sampling error for fewer than 200 observations.
 """
 
 _SMOOTH = (0.0, 0.5, 0.2)
-"""What of that difference may be left at the other scales: if the loss is smooth it falls with the
-square, to 1/4 and 1/16.
+"""The shares of that difference that may remain at the other scales: if the loss is smooth it falls
+with the square, to 1/4 and 1/16.
 """
 
 _STEP = 2.0
-"""The distance over which differences are taken, in standard errors; of 1, 2 and 3 it makes little
-difference.
+"""The distance over which differences are taken, in standard errors; 1, 2 and 3 give similar results.
 """
 
 
@@ -63,8 +62,8 @@ class Axes(NamedTuple):
     rise: Float[Array, " p"]
 
     def steps(self) -> Float[np.ndarray, "p p"]:
-        """Steps of one standard error along each parameter, as rows in η; in NumPy, as there is
-        nothing to compile.
+        """Steps of one standard error along each parameter, as rows in η, computed by NumPy to avoid
+        compiling.
         """
         return np.linalg.solve(np.asarray(self.jacobian), np.diag(np.asarray(self.errors))).T
 
@@ -78,17 +77,17 @@ def axes_at(
 
 
 def can_look(target: AbstractObjective, solver: AbstractIterative, p: int) -> bool:
-    """Whether a look along each parameter costs little, after a solver that trusts derivatives."""
+    """Whether evaluating the loss along each parameter costs little, and derivatives can be trusted."""
     quick = target.sample.all_at_once and (target.sample.x.shape[0] <= _ROWS or p <= _FEW)
     return quick and solver.slack is not None
 
 
-def rises_as_told(target: AbstractObjective, axes: Axes, H: Float[Array, "p p"]) -> Array:
-    """Whether the loss rises as its Hessian says if all parameters move together by a standard
-    error, or differs from it as a smooth loss does.
+def rises_as_predicted(target: AbstractObjective, axes: Axes, H: Float[Array, "p p"]) -> Array:
+    """Whether the loss rises as its Hessian predicts if all parameters move together by a standard
+    error, or differs from the prediction as a smooth loss does.
 
-    For fits that JAX traces, rows on disk and many parameters, where a look along each parameter is
-    impossible or costs too much: three evaluations, and four more if those are in doubt.
+    For fits that JAX traces, rows on disk and many parameters, for which evaluations along each
+    parameter are impossible or too expensive. It takes three evaluations, and four more in doubt.
     """
     step = jnp.linalg.solve(axes.jacobian, axes.errors)
     expected, here = axes.errors @ H @ axes.errors / 2, target(axes.eta)
@@ -122,9 +121,9 @@ def look_again(
     axes: Axes,
     rows: int,
 ) -> tuple[Float[Array, "p p"], bool]:
-    """The covariance, by differences if the loss has kinks or NaN if those fail too; and whether it
-    is lower nearby.
+    """Return the covariance, and whether the loss is lower nearby.
 
+    The covariance is computed from differences if the loss has kinks, and is NaN if those fail too.
     The loss is computed by the program of the search, `rows` rows at a time.
     """
     rounding = _ROUNDING * float(jnp.finfo(cov.dtype).eps) * abs(value)
@@ -149,7 +148,7 @@ def look_again(
 def _losses(
     target: AbstractObjective, solver: AbstractIterative, axes: Axes, scale: float, rows: int
 ) -> Float[np.ndarray, "2 p"]:
-    """The loss at either side along each parameter."""
+    """The loss on either side of the estimate along each parameter."""
     eta, steps = np.asarray(axes.eta), scale * axes.steps()
     points, values = np.concatenate([eta + steps, eta - steps]), []
     for start in range(0, len(points), rows):
@@ -162,21 +161,19 @@ def _losses(
 def _is_faithful(
     rise: Float[np.ndarray, " p"], expected: Float[np.ndarray, " p"], rounding: float
 ) -> bool:
-    """Whether the loss rises over a standard error as its Hessian says."""
+    """Whether the loss rises over a standard error as its Hessian predicts."""
     return bool(np.all(np.abs(rise - expected) <= _FAITHFUL * expected + rounding))
 
 
 def _is_near(rise: Float[np.ndarray, " p"], expected: Float[np.ndarray, " p"]) -> bool:
-    """Whether the loss rises over a standard error as differences over two of them say, to a half."""
+    """Whether the rise over a standard error is within a half of what differences over two predict."""
     return bool(np.all(np.abs(rise - expected) <= expected / 2))
 
 
 def _is_smooth(
     rises: Float[np.ndarray, "3 p"], expected: Float[np.ndarray, " p"], rounding: float
 ) -> bool:
-    """Whether what the Hessian misses vanishes at smaller scales, so that the loss is curved but
-    has no kink.
-    """
+    """Whether the error of the Hessian vanishes at smaller scales, so that there is no kink."""
     square = np.array(_SCALES)[:, None] ** 2
     off = np.abs(rises / square - expected)
     allowed = np.array(_SMOOTH)[:, None] * off[0] + rounding / square
@@ -187,10 +184,9 @@ def _is_smooth(
 def _by_differences(
     target: AbstractObjective, eta: Theta, vector: Theta, errors: Float[Array, " p"]
 ) -> tuple[Float[Array, "p p"], Axes]:
-    """The covariance and its axes from differences over two standard errors, which are corrected
-    once.
+    """The covariance and its axes from differences over two standard errors, recomputed once.
 
-    NaN if their Hessian is not that of a minimum.
+    The covariance is NaN if the Hessian is not positive definite.
     """
     natural, n = dataclasses.replace(target, natural=True), target.sample.size
     first = sandwich(_differences(natural, vector, _STEP * errors), n)[0]

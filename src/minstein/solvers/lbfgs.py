@@ -1,4 +1,4 @@
-"""L-BFGS, for more parameters than a metric can be kept for."""
+"""L-BFGS, for models with too many parameters for a matrix of second derivatives."""
 
 import equinox as eqx
 import jax
@@ -6,11 +6,10 @@ import jax.numpy as jnp
 import optax
 
 from .._types import Theta
-from ..params import reach
+from ..discrepancies.base import AbstractObjective
 from . import status
 from ._solver import RUNNING, AbstractIterative, ran_away
 from ._units import spread
-from .objective import AbstractObjective
 
 SCALED = 100
 """Parameters up to which each is measured in units of its own spread."""
@@ -20,13 +19,13 @@ class LBFGS(AbstractIterative):
     """Limited-memory BFGS with a line search, by Optax.
 
     Up to 100 parameters it works in units in which the metric g has a unit diagonal at the start;
-    beyond, the noise of the loss is taken to be its size at the start over √n.
+    with more, the noise of the loss is taken to be its size at the start divided by √n.
 
     Args:
         max_steps: the iteration limit.
         tolerance: of the gradient, in those units and those of the noise of the loss; ε^0.375 of
-            the precision if None. It is raised to what the rounding of the parameters leaves of the
-            gradient, if that is more.
+            the precision if None. It is raised to the gradient that rounding of the parameters causes,
+            if that is larger.
         memory: how many earlier steps approximate the Hessian.
         starts: further random starts (needs `key`).
 
@@ -39,10 +38,6 @@ class LBFGS(AbstractIterative):
     tolerance: float | None = None
     memory: int = eqx.field(static=True, default=10)
     starts: int = eqx.field(static=True, default=0)
-
-    @property
-    def slack(self):
-        return 0.01
 
     def begin(self, objective, eta):
         unit, noise = _units(objective, eta)
@@ -74,7 +69,7 @@ class LBFGS(AbstractIterative):
         stuck = (jnp.all(eta == state.eta)) & (code == RUNNING)
         code = jnp.where(stuck | ~jnp.isfinite(new), status.STALLED, code)
         code = jnp.where(jnp.isfinite(state.value), code, status.NOT_FINITE)
-        gone = ran_away(objective, state.origin, eta, jnp.asarray(reach(objective.model)))
+        gone = ran_away(objective, state.origin, eta)
         return eta, new * noise, (unit, noise, inner), jnp.where(gone, status.RUNAWAY, code)
 
     def spread(self, objective, state):

@@ -1,4 +1,4 @@
-"""The other minima of a loss: which starts ended there, and whether the data can tell them from the
+"""Other minima of a loss: which starts ended there, and whether the data distinguish them from the
 lowest.
 """
 
@@ -15,30 +15,29 @@ from ..data.boundary import run
 from ..data.sample import Sample
 from ..params import names as names_of
 from . import status
-from .objective import objective
 from .problem import Problem
 from .winner import Ends, Outcome
 
 _ELSEWHERE = 4.0
-"""Standard errors from which two places are apart: estimates that are both consistent seldom are.
+"""Points this many standard errors apart are different: two consistent estimates seldom are.
 """
 
 _SAME = 1e-6
-"""Losses that differ by less, relatively, are of the same law, such as a mixture with its
-components exchanged.
+"""Losses whose relative difference is smaller belong to the same distribution, such as a mixture with
+its components exchanged.
 """
 
 _SURE = 2.0
-"""Standard errors by which a loss must be higher for the data to say so."""
+"""A loss that is higher by this many standard errors is significantly higher."""
 
 
 def compare(
     problem: Problem, outcome: Outcome, companion: Any
 ) -> tuple[Outcome, tuple[str, ...], str | None]:
-    """Return the outcome, without standard errors if the data cannot tell its minimum from another;
-    what is to be noted; and what is to be warned of, or None.
+    """Return the outcome, the notes, and a warning or None.
 
-    The estimate of a companion is such another place.
+    There are no standard errors if the data do not distinguish the minimum from another one or from
+    the estimate of a companion.
     """
     names, thetas = names_of(problem.model), higher(outcome).theta
     if companion is None:
@@ -56,7 +55,7 @@ def compare(
 
 
 def _find_rival(problem: Problem, outcome: Outcome, thetas: Float[Array, "k p"]) -> str | None:
-    """What is to be said of a place whose loss the data cannot tell from the estimate's, or None."""
+    """Return the warning about a point whose loss is not significantly higher, or None."""
     known = outcome.cov is not None and np.isfinite(outcome.cov).all()
     if not known or not len(thetas) or not problem.x.is_here:
         return None
@@ -67,8 +66,8 @@ def _find_rival(problem: Problem, outcome: Outcome, thetas: Float[Array, "k p"])
 
 
 class Contrast(NamedTuple):
-    """By how much the loss at other places exceeds that at the estimate, and the standard errors of
-    that.
+    """The loss at other points minus that at the estimate, and the standard errors of the
+    differences.
     """
 
     difference: Float[Array, " k"]
@@ -76,11 +75,9 @@ class Contrast(NamedTuple):
 
 
 def contrast(tree: tuple, model: LogDensity, sample: Sample) -> Contrast | None:
-    """The contrast of a discrepancy at each of several θ with the first of them; None for rows that
-    are not at hand.
-    """
+    """Compare the loss at several θ with that at the first; None if the rows are not in memory."""
     discrepancy, thetas = tree
-    target = objective(discrepancy, model, sample, natural=True)
+    target = discrepancy.objective(model, sample, natural=True)
     if jax.eval_shape(target.zeroth, thetas[0]) is None:
         return None
     value, rows = jax.lax.map(target.zeroth, thetas)
@@ -90,13 +87,13 @@ def contrast(tree: tuple, model: LogDensity, sample: Sample) -> Contrast | None:
 
 
 def elsewhere(outcome: Outcome, thetas: Float[Array, "k p"]) -> Bool[np.ndarray, " k"]:
-    """Which places are apart from the estimate."""
+    """Which points differ from the estimate."""
     return np.asarray((np.abs(thetas - outcome.theta) > _unit(outcome)).any(axis=1))
 
 
 def _unit(outcome: Outcome) -> Float[np.ndarray, " p"]:
-    """How far places are apart that are not the same, in standard errors or, without such, by a
-    thousandth.
+    """The distance beyond which points differ: four standard errors or, without them, a relative
+    difference of 0.001.
     """
     if outcome.cov is not None and np.isfinite(outcome.cov).all():
         return _ELSEWHERE * np.sqrt(np.diagonal(outcome.cov))
@@ -123,11 +120,11 @@ def unexplored(outcome: Outcome, *, flat: bool = False) -> str | None:
 
 
 _FEWEST = 3
-"""Minima seen once that are too many for a loss with two or three clusters to explain."""
+"""The fewest minima seen once for a warning; a loss with two or three minima has fewer."""
 
 
 def higher(outcome: Outcome) -> Ends:
-    """Where other starts ended in a minimum with a higher loss, the lowest first."""
+    """The other minima at which starts ended, the lowest first."""
     theta, value, code = outcome.ends
     above = value > outcome.value + _SAME * np.abs(outcome.value)
     which = np.flatnonzero((code == status.CONVERGED) & above & elsewhere(outcome, theta))
@@ -136,7 +133,7 @@ def higher(outcome: Outcome) -> Ends:
 
 
 def lower(outcome: Outcome) -> int:
-    """How many starts went below the loss that was taken without an end."""
+    """How many starts went below the loss of the estimate without converging."""
     _, value, code = outcome.ends
     return int(
         np.sum((code != status.CONVERGED) & (value < outcome.value - _SAME * np.abs(outcome.value)))
@@ -144,7 +141,7 @@ def lower(outcome: Outcome) -> int:
 
 
 def notes(outcome: Outcome, names: tuple[str, ...]) -> tuple[str, ...]:
-    """What a fit that converged says of starts that ended elsewhere."""
+    """The notes of a converged fit about starts that ended elsewhere."""
     if int(outcome.status) != status.CONVERGED:
         return ()
     others, gone, starts = higher(outcome), lower(outcome), len(outcome.ends.value)
@@ -160,7 +157,7 @@ def notes(outcome: Outcome, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def place(names: tuple[str, ...], theta: Float[Array, " p"]) -> str:
-    """A vector of parameters in words, the first eight of them."""
+    """A vector of parameters as text, at most eight of them."""
     return ", ".join(
         f"{name} = {value:.4g}" for name, value in list(zip(names, theta, strict=True))[:8]
     )
@@ -169,10 +166,9 @@ def place(names: tuple[str, ...], theta: Float[Array, " p"]) -> str:
 def rival(
     found: Contrast | None, thetas: Float[Array, "k p"], outcome: Outcome, names: tuple[str, ...]
 ) -> str | None:
-    """What is to be said of a place whose loss the data cannot tell from the estimate's, if there
-    is such a place.
+    """Return the warning about the first point whose loss is not significantly higher, or None.
 
-    A loss that is the same except for rounding is that of the same law.
+    A loss that is equal up to rounding belongs to the same distribution.
     """
     if found is None:
         return None
@@ -187,8 +183,8 @@ def rival(
 
 
 def doubt(outcome: Outcome, flow: Any) -> str | None:
-    """What is to be said of an estimate that is far from the one by minimum probability flow, or if
-    that has none.
+    """Return the warning if the estimate is far from that by minimum probability flow, or if the
+    latter does not exist; else None.
     """
     if not flow.converged:
         return _no_flow()

@@ -1,4 +1,4 @@
-"""From a problem to its judged minimum: starts, the search, and what the search says of itself."""
+"""From a problem to its minimum: the starts, the search, and the notes about it."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -11,10 +11,9 @@ from .._types import Array, LogDensity, is_traced
 from ..data.boundary import at_boundary, run
 from ..data.compiling import compiled
 from ..data.sample import AnySample, Sample
-from ..discrepancies.base import AbstractDiscrepancy
+from ..discrepancies.base import AbstractDiscrepancy, AbstractObjective
 from ..params import to_real, with_theta
 from . import AbstractSolver, minima, status
-from .objective import AbstractObjective, objective
 from .problem import Problem
 from .search import search
 from .starts import certain_starts, starts_around
@@ -22,7 +21,7 @@ from .winner import Outcome
 
 
 class Minimum(NamedTuple):
-    """The end of a search, the discrepancy that was minimised in the end, and what is to be said."""
+    """The result of a search, the discrepancy that was minimised, and the notes."""
 
     outcome: Outcome
     discrepancy: AbstractDiscrepancy
@@ -30,7 +29,7 @@ class Minimum(NamedTuple):
 
 
 def minimise(problem: Problem, companion: Any = None) -> Minimum:
-    """Minimise, and compare with other minima and with the fit by a companion if there is one."""
+    """Minimise, and compare the result with other minima and with the fit by a companion, if any."""
     from_few = problem.x.reads_from_disk
     solver, etas = (_start_from_few_rows if from_few else _start)(problem, companion)
     outcome = _search(problem, solver, etas)
@@ -61,7 +60,7 @@ def _search(problem: Problem, solver: AbstractSolver, etas: Float[Array, "k p"])
 def _objective(
     discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample, keep: bool
 ) -> AbstractObjective:
-    return objective(discrepancy, model, sample, keep=keep)
+    return discrepancy.objective(model, sample, keep=keep)
 
 
 def _start(problem: Problem, companion: Any) -> tuple[AbstractSolver, Float[Array, "k p"]]:
@@ -71,8 +70,8 @@ def _start(problem: Problem, companion: Any) -> tuple[AbstractSolver, Float[Arra
 def _start_from_few_rows(
     problem: Problem, companion: Any
 ) -> tuple[AbstractSolver, Float[Array, "k p"]]:
-    """Return the solver and its start from a minimum of few rows, after which few passes over all
-    of them are left to do.
+    """Return the solver and its start, the minimum of a few rows, so that all rows are read only a
+    few times.
     """
     solver, rows = problem.solver, problem.x.few
     few = problem._replace(x=rows, covariance=False, solver=solver.for_few_rows)
@@ -97,15 +96,15 @@ def _curvature(
     discrepancy: AbstractDiscrepancy, model: LogDensity, sample: Sample
 ) -> tuple[Array, Array]:
     """The Hessian in η, and the noise of the loss."""
-    target, eta = objective(discrepancy, model, sample), to_real(model)
+    target, eta = discrepancy.objective(model, sample), to_real(model)
     return target.second(eta).hessian, target.jet(eta).noise
 
 
 def _statistic(
     discrepancy: AbstractDiscrepancy, outcome: Outcome
 ) -> tuple[AbstractDiscrepancy, tuple[str, ...]]:
-    """Return the discrepancy as it was used in the end, with a warning and a note if that is the
-    V-statistic instead of the U-statistic.
+    """Return the discrepancy that was used; warn and add a note if it is the V-statistic instead of
+    the U-statistic.
     """
     if is_traced(outcome) or not outcome.as_v:
         return discrepancy, ()
@@ -114,7 +113,7 @@ def _statistic(
 
 
 def _chain_notes(outcome: Outcome) -> tuple[str, ...]:
-    """What a fit by Markov chains says of their noise."""
+    """The note of a fit by Markov chains about their noise."""
     if outcome.chains is None or is_traced(outcome):
         return ()
     jitter, error, moved = outcome.chains

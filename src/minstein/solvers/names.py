@@ -32,9 +32,7 @@ SOLVERS: dict[str, Callable[[], AbstractSolver]] = {
 
 
 def falling(t: Array) -> Array:
-    """Steps that fall as t^(−2/3) down to a twentieth, from where the average takes care of the
-    noise.
-    """
+    """Steps that fall as t^(−2/3) down to a twentieth, below which averaging removes the noise."""
     return jnp.maximum(0.2 / (1 + t / 20) ** (2 / 3), 0.05)
 
 
@@ -59,7 +57,7 @@ def choose_solver(
 
 
 def as_solver(given: Any) -> AbstractSolver:
-    """A solver as it is, or what its name stands for."""
+    """Convert the name of a solver to a solver; a solver is returned unchanged."""
     if isinstance(given, str):
         return SOLVERS[find_name("solver", given, SOLVERS)]()
     if not isinstance(given, AbstractSolver):

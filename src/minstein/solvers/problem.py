@@ -1,4 +1,4 @@
-"""What is to be minimised, on which data, and how."""
+"""A minimisation problem: the discrepancy, the data and the solver."""
 
 from typing import Any, NamedTuple
 
@@ -15,11 +15,11 @@ class Problem(NamedTuple):
     """One minimisation.
 
     Attributes:
-        model: where it starts.
+        model: the model, whose values are a start.
         x: the sample.
-        discrepancy: what is minimised, as the user knows it.
-        ready: the same, with what it has precomputed from the data.
-        solver: how.
+        discrepancy: the discrepancy as the user gave it.
+        ready: the same, with anything precomputed from the data.
+        solver: the solver.
         key: for random starts and random steps.
         covariance: whether to compute standard errors.
         progress: whether to show a progress bar.
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
 
 _MOST = 10 * MANY
-"""Parameters up to which a matrix of second derivatives is made if it is asked for: minutes."""
+"""The most parameters for which a requested matrix of second derivatives is computed: minutes."""
 
 
 @errors.explained("fitting.md")

@@ -1,4 +1,4 @@
-"""A progress bar for what takes more than a few seconds."""
+"""A progress bar for searches that take more than a few seconds."""
 
 from tqdm import tqdm
 
@@ -7,7 +7,7 @@ _DELAY = 2.0
 
 
 def bar(progress: bool | None, total: int, text: str) -> tqdm:
-    """A bar on stderr: always if True, never if False, and if None only where stderr is a terminal."""
+    """A bar on stderr: always if True, never if False, and if None only if stderr is a terminal."""
     return tqdm(
         total=total,
         desc=text,

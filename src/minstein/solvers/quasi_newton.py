@@ -1,6 +1,4 @@
-"""Newton's method with a Hessian that is nearly known beforehand, for data that are slow to go
-through.
-"""
+"""Newton's method with an approximate Hessian from a few rows, for data that are slow to read."""
 
 import dataclasses
 
@@ -12,10 +10,10 @@ from jaxtyping import Float
 
 from .._types import Array, Scalar, Theta
 from ..data.compiling import compiled
+from ..discrepancies.base import AbstractObjective
 from . import status
-from ._solver import AbstractSolver, Candidates
+from ._solver import AbstractSolver, Candidates, single_candidate
 from .gauss_newton import GaussNewton
-from .objective import AbstractObjective
 from .progress import bar
 
 
@@ -25,13 +23,13 @@ class QuasiNewton(AbstractSolver):
 
     It differs from the Hessian of all rows by chance, so that with k rows a step leaves a fraction
     of order 1/√k of the distance to the minimum: a few passes for value and gradient, where
-    Gauss–Newton takes ten or more for the metric as well. Where steps do not shrink, another solver
+    Gauss–Newton takes ten or more for the metric as well. If the steps do not shrink, another solver
     takes over.
 
     Args:
         max_steps: the iteration limit.
         tolerance: of the last step, in units of the noise of the loss; √ε of the precision if None.
-        otherwise: the solver where this one fails, or has not been told a Hessian.
+        otherwise: the solver to use if this one fails or does not know a Hessian.
         known: the Hessian in η, and the noise of the loss.
     """
 
@@ -39,14 +37,6 @@ class QuasiNewton(AbstractSolver):
     tolerance: float | None = None
     otherwise: AbstractSolver = eqx.field(default=GaussNewton(), repr=False)
     known: tuple[Float[Array, "p p"], Scalar] | None = eqx.field(default=None, repr=False)
-
-    @property
-    def keeps(self):
-        return True
-
-    @property
-    def slack(self):
-        return 0.01
 
     @property
     def for_few_rows(self):
@@ -80,11 +70,13 @@ class QuasiNewton(AbstractSolver):
                 values.append(value)
                 shown.update(1)
                 shown.set_postfix(loss=f"{float(value):.4g}")
-                H = H if last is None else _corrected(H, last[0], gradient - last[1])
+                H = H if last is None else _update_hessian(H, last[0], gradient - last[1])
                 step = -np.linalg.solve(H, gradient)
                 square = step @ H @ step / 2
                 if square <= tolerance**2 * noise:
-                    return _found(eta + step, values)
+                    # the last step changes the loss by less than rounding
+                    trace = jnp.stack([*values, value])
+                    return single_candidate(eta + step, value, status.CONVERGED, len(values), trace)
                 if not square < before / 4:
                     return None
                 eta, before, last = eta + step, square, (step, gradient)
@@ -96,22 +88,7 @@ def _value_and_grad(objective: AbstractObjective, eta: Theta) -> tuple[Scalar, T
     return jax.value_and_grad(objective)(eta)
 
 
-def _corrected(H: Float[Array, "p p"], step: Theta, change: Theta) -> Float[Array, "p p"]:
-    """The nearest Hessian that explains a change of the gradient."""
+def _update_hessian(H: Float[Array, "p p"], step: Theta, change: Theta) -> Float[Array, "p p"]:
+    """The BFGS update: the nearest Hessian that explains a change of the gradient."""
     along = H @ step
     return H + np.outer(change, change) / (change @ step) - np.outer(along, along) / (step @ along)
-
-
-def _found(eta: Theta, values: list[Scalar]) -> Candidates:
-    """The end of the search; the loss there is the last one but for less than rounding."""
-    trace = jnp.stack([*values, values[-1]])
-    as_one = lambda value: jnp.asarray(value)[None]
-    unknown = as_one(jnp.full_like(values[-1], jnp.nan))
-    return Candidates(
-        eta[None],
-        as_one(values[-1]),
-        as_one(status.CONVERGED),
-        as_one(len(values)),
-        trace[None],
-        unknown,
-    )

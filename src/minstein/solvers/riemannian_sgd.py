@@ -14,7 +14,7 @@ class RiemannianSGD(AbstractStochastic):
     minibatch.
 
     d̂ is the gradient of the loss and ĝ the information tensor, as a V-statistic, which is positive
-    semi-definite; where it is near singular, `ridge` times its mean diagonal is added to it. The
+    semi-definite; because it may be near singular, `ridge` times its mean diagonal is added to it. The
     Hessian of the loss is 2g, so γ = ½ is a Newton step, and from γ = 1 on the iterates oscillate.
     The retraction R is linear for parameters on ℝ; for positive and positive-definite ones it is
     linear in the logarithm, or in the logarithmic Cholesky factor, so that constraints always hold.

@@ -1,22 +1,18 @@
-"""Standard errors: the sandwich covariance of an estimate, from the Hessian of the loss that was
-minimised.
-
-With it comes how many parameters share the equation of each estimate.
-"""
+"""The sandwich covariance of an estimate, from the Hessian of the loss that was minimised."""
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from .._types import Array, Scalar, namespace
-from .objective import Second
+from ..discrepancies.base import Second
 
 
 def sandwich(second: Second, n: Scalar) -> tuple[Float[Array, "p p"], Float[Array, " p"]]:
-    """H⁻¹ΣH⁻¹/n, where Σ is the second moment of each observation's share in the gradient, and the
-    Newton step left.
+    """Return H⁻¹ΣH⁻¹/n, with Σ the second moment of the contributions to the gradient, and the Newton
+    step.
 
-    For a U-statistic of degree two the share is twice the Hájek projection, which gives the paper's
+    For a U-statistic of degree two a contribution is twice the Hájek projection, which gives the paper's
     g⁻¹Σg⁻¹; for DSM it is the gradient of its term, which gives ¼g⁻¹Σg⁻¹ (the paper prints it
     without the ¼).
     """
@@ -27,11 +23,11 @@ def sandwich(second: Second, n: Scalar) -> tuple[Float[Array, "p p"], Float[Arra
 
 
 def parameters_used(hessian: Float[Array, "p p"]) -> Float[Array, " p"]:
-    """How many parameters the estimating equation of each one involves: the entries in its row of
-    the Hessian.
+    """The number of parameters in the estimating equation of each one: the non-zero entries in its
+    row of the Hessian.
 
-    Two are counted at least, if there are two: location and scale of a normal distribution share
-    their equations, although at the estimate the entry between them vanishes.
+    It is at least two if there are two parameters: location and scale of a normal distribution
+    share their equations, although at the estimate the entry between them vanishes.
     """
     xp = namespace(hessian)
     unit = xp.sqrt(xp.abs(xp.diagonal(hessian)))

@@ -1,4 +1,4 @@
-"""From an objective and starts to an estimate: search, judge, and look again if in doubt."""
+"""From an objective and starts to an estimate: search, judge, and check the standard errors."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from jaxtyping import Float, Int
 
 from .._types import Array, Theta, is_traced
 from ..data.compiling import compiled
+from ..discrepancies.base import AbstractObjective
 from ..params import reach
 from ..stein.tangents import MANY
 from . import AbstractIterative, AbstractSolver, Candidates, kinks, status
 from ._units import spread
 from .kinks import Axes
-from .objective import AbstractObjective
 from .starts import Starts
 from .winner import Outcome, judge_winner
 
@@ -27,7 +27,7 @@ def search(
     covariance: bool,
     progress: bool | None,
 ) -> Outcome:
-    """Search, judge, and search again with the V-statistic where the U-statistic has no minimum."""
+    """Search and judge; search again with the V-statistic if the U-statistic has no minimum."""
     if solver.extra_starts:
         key, fresh = jax.random.split(key)
         more = _random_starts(target, jnp.asarray(starts.certain[-1]), fresh, solver.extra_starts)
@@ -56,7 +56,7 @@ def _attempt(
     covariance: bool,
     progress: bool | None,
 ) -> Outcome:
-    """Search, judge, and doubt the standard errors: along each parameter if that costs little."""
+    """Search, judge, and check the standard errors, along each parameter if that costs little."""
     certain, p = starts.certain.shape
     found = _find(target, solver, starts, key, progress)
     cheap = p <= MANY and solver.keeps and not target.is_laborious(p)
@@ -83,7 +83,7 @@ def _attempt(
 def _random_starts(
     target: AbstractObjective, eta: Theta, key: Any, count: int
 ) -> Float[Array, "k p"]:
-    """Starts that are scattered around another by twice the spread of a single observation."""
+    """Random starts around another, with twice the spread of a single observation."""
     unit = spread(target, eta, target.jet(eta))
     return eta + 2 * unit * jax.random.normal(key, (count, eta.size), eta.dtype)
 
@@ -122,8 +122,8 @@ def _find(
 
 
 _PLACED, _SCATTERED = 3, 1
-"""Points of the design that are searched from: with locations on the data, and anywhere, where a
-low loss says less.
+"""The number of starts taken from the design: with locations on the data, and anywhere, where a low
+loss says less.
 """
 
 
@@ -134,7 +134,7 @@ def _lowest(
     rows: Int[np.ndarray, " r"],
     count: int,
 ) -> list[int]:
-    """The rows of lowest loss, those first that are half a spread or more from all better ones."""
+    """The rows of lowest loss, first those at least half a spread from all better ones."""
     apart, close = [], []
     for row in rows[np.argsort(np.where(np.isfinite(value), value, np.inf)[rows], kind="stable")]:
         new = (np.abs(etas[row] - etas[apart]) > unit / 2).any(axis=1).all()
@@ -149,8 +149,8 @@ def _without_kinks(
     axes: Axes | None,
     rows: int,
 ) -> Outcome:
-    """The outcome with standard errors from differences if the loss has kinks; stalled if it is
-    lower nearby.
+    """Return the outcome with standard errors from differences if the loss has kinks, and with the
+    status STALLED if the loss is lower nearby.
     """
     cov = outcome.cov
     if axes is None or cov is None or not np.isfinite(cov).all():

@@ -1,4 +1,4 @@
-"""Whether a descent by chains has settled: the last steps, in blocks that are compared."""
+"""Whether a descent with Markov chains has settled, judged by comparing blocks of the last steps."""
 
 import dataclasses
 from typing import Any
@@ -10,17 +10,17 @@ from jaxtyping import Float
 from .._types import Array, Scalar, Theta
 from ..data.compiling import compiled
 from ..data.spaces import space_of
+from ..discrepancies.contrastive import ChainObjective
 from ..params import to_real
 from . import status
 from ._solver import Chains
-from .objective import ChainObjective
 
 BLOCKS = 20
 """Parts of the last steps that are compared with one another."""
 
 
 def add_to_block(blocks: Float[Array, "b p"], block: Array, eta: Theta) -> Float[Array, "b p"]:
-    """η added to its block, where there are blocks and it belongs to one."""
+    """Add η to its block, if there are blocks and it belongs to one."""
     return jnp.asarray(blocks).at[block].add(eta, mode="drop") if blocks.shape[0] else blocks
 
 
@@ -40,8 +40,8 @@ def judge_settled(
     steps: int,
     average: float,
 ) -> tuple[Array, Scalar, Chains]:
-    """Whether the first and the second half of the last steps agree but for their noise; the loss
-    at the end.
+    """Return the status, which says whether the two halves of the last steps agree up to their
+    noise, the loss at the end, and its errors.
     """
     index = block_of(jnp.arange(steps), steps, average)
     counts = jnp.zeros(BLOCKS, eta.dtype).at[index].add(1, mode="drop")
@@ -58,16 +58,14 @@ def judge_settled(
     error = jnp.sqrt(jnp.sum(sample.zero_padding((whole.growth(eta) - loss) ** 2))) / sample.size
     code = jnp.where((code == status.FINISHED) & agrees, status.CONVERGED, code)
     code = jnp.where(acceptance == 0, status.REJECTED, code)
-    code = jnp.where(_left(objective, eta), status.RUNAWAY, code)
+    code = jnp.where(_has_left_range(objective, eta), status.RUNAWAY, code)
     long = jnp.mean((blocks / counts[:, None]).reshape(BLOCKS // 4, 4, -1), axis=1)
     jitter = jnp.std(long, axis=0, ddof=1) / jnp.sqrt(BLOCKS / 4)
-    return code, loss, Chains(jitter[None], error[None], acceptance[None])
+    return code, loss, Chains(jitter, error, acceptance)
 
 
-def _left(objective: ChainObjective, eta: Theta) -> Array:
-    """Whether a discrete model has left the range in which its ratios are numbers: e^1000 is not
-    one.
-    """
+def _has_left_range(objective: ChainObjective, eta: Theta) -> Array:
+    """Whether the probability ratios of a discrete model have overflowed."""
     if not space_of(objective.model).discrete:
         return jnp.asarray(False)
     return jnp.any(jnp.abs(eta - to_real(objective.model)) > _LOG_RATIO)
@@ -78,6 +76,6 @@ _LOG_RATIO = 1e3
 
 _DRIFT = 5.0
 """How far the halves may be apart, in root mean square over the parameters, in standard errors as
-if blocks were independent. They are not quite, which makes three or four no rarity; a steady drift
+if blocks were independent. They are not quite, so three or four is not rare; a steady drift
 gives eight.
 """

@@ -15,18 +15,18 @@ class SGD(AbstractStochastic):
     parameters.
 
     For models with more parameters than `GaussNewton` can handle, such as energy networks, and for
-    samples too large for all their pairs. It takes all its steps. If standard errors are asked for,
-    a Newton step follows, and it is checked whether they led to a minimum, within a fiftieth of a
-    standard error.
+    samples too large for all their pairs. It takes all its steps. If standard errors are requested,
+    Newton steps follow, and the fit has converged if it is then within a fiftieth of a standard
+    error of the minimum.
 
     Args:
         optimiser: an Optax optimiser, `optax.adam(1e-2)` if None.
-        steps: how many.
+        steps: the number of steps.
         batch: observations in a minibatch.
         average: the share of the last steps over which the estimate is averaged; 0 takes the last
             vector itself.
-        checkpoint: a file to which the walk is saved every so often. If it is there already, the
-            walk goes on from it, with the result it would have had without the interruption.
+        checkpoint: a file to which the state is saved regularly. If it exists, the descent continues
+            from it, and gives the same result as without the interruption.
         every: steps between checkpoints.
 
     >>> import optax

@@ -1,5 +1,5 @@
-"""Where a search begins: starts that are certain, and a fixed design spread over the data from
-which few are chosen.
+"""Where a search begins: starts that are always used, and a fixed design spread over the data, of
+which the best are used.
 """
 
 from itertools import permutations, product
@@ -18,34 +18,34 @@ from ..params import reach, to_real, unconstrained, with_theta
 from .problem import Problem
 
 _SCATTERED = 8
-"""Points of the low-discrepancy design: more than twice as many as are searched from."""
+"""Points of the low-discrepancy design."""
 
 _FARTHEST = 2.0
-"""How far the design reaches, as random starts do: in spreads, and in a logarithm at most by this.
+"""The standard deviation of the design, as of random starts: in spreads, or for a logarithm in
+units of at most one.
 """
 
 _BLOCKS = 3
-"""Locations up to which every assignment of cluster centres to them is tried: six of three."""
+"""The most locations for which every assignment of cluster centres is tried: six for three."""
 
 _LEVELS = {1: np.linspace(0, 1, 10), 2: np.linspace(0, 1, 5), 3: np.array([0.1, 0.5, 0.9])}
-"""Quantiles of the data at which locations are placed too, by the number of locations: 10, 25 and
+"""Quantiles of the data at which locations are also placed, by the number of locations: 10, 25 and
 27 points in all.
 """
 
 _ROWS = 500
-"""Rows among which clusters are sought at the most."""
+"""The most rows used to find clusters."""
 
 
 class Starts(NamedTuple):
     """Rows of η.
 
     Attributes:
-        certain: from which a search begins in any case.
-        placed: with locations at cluster centres of the data.
-        scattered: steps away from a certain start, in units of the spread of each parameter.
+        certain: starts from which a search always begins.
+        placed: starts with locations at cluster centres of the data.
+        scattered: steps from a certain start, in units of the spread of each parameter.
         decisive: how many of the last certain starts decide the status if they go lower than all
-            others without an end; the values that a family was made with may be anywhere and do
-            not.
+            others without converging. The initial values of a family may be arbitrary and do not.
     """
 
     certain: Float[Array, "k p"]
@@ -55,7 +55,7 @@ class Starts(NamedTuple):
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of starts."""
         return len(self.certain) + len(self.placed) + len(self.scattered)
 
 
@@ -74,8 +74,8 @@ def certain_starts(problem: Problem, companion: Any) -> Float[Array, "k p"]:
 
 
 def starts_around(problem: Problem, etas: Float[Array, "k p"]) -> Starts:
-    """Return the starts with a design around them, if the solver can choose from it and the search
-    is a small one.
+    """Return the starts with a design around them, if the solver can choose from it and the data are
+    few.
     """
     model, x, discrepancy = problem.model, problem.x, problem.discrepancy
     known = x.is_here and not is_traced((x, model, discrepancy, etas))
@@ -87,7 +87,7 @@ def starts_around(problem: Problem, etas: Float[Array, "k p"]) -> Starts:
 
 
 FEW = 20
-"""Parameters up to which a few more searches, or a covariance to compare with, cost little."""
+"""The most parameters for which further searches, or a covariance to compare, cost little."""
 
 
 def design(
@@ -118,12 +118,12 @@ def _scatter(p: int) -> Float[np.ndarray, "q p"]:
 def _place_locations(
     model: LogDensity, x: Float[np.ndarray, "n d"], base: Float[np.ndarray, " p"]
 ) -> Float[np.ndarray, "m p"]:
-    """The base with what may be locations at cluster centres; if they do not act as such, the loss
-    will tell.
+    """The base with parameters that may be locations placed at cluster centres; if they are not
+    locations, the loss there is high.
 
     Unconstrained leaves with an entry for each coordinate, or several such rows, may be locations.
     One location takes the centres of two and of three clusters, with the scales of the base and
-    with smaller ones; several take all centres at once, in every order. Besides, each takes some
+    with smaller ones; several take all centres at once, in every order. In addition, each takes some
     quantiles of the data, in all combinations.
     """
     blocks = _possible_locations(model, x.shape[1])
@@ -170,13 +170,15 @@ def _centres(x: Float[np.ndarray, "n d"], count: int) -> Float[np.ndarray, "k d"
     main = np.linalg.svd(z - z.mean(0), full_matrices=False)[2][0]
     labels = np.argsort(np.argsort(z @ main, kind="stable"), kind="stable") * count // len(z)
     for _ in range(_LLOYD):
-        means = _medians(z, labels, count)
+        before, means = labels, _medians(z, labels, count)
         labels = np.argmin(((z[:, None] - means) ** 2).sum(2), axis=1)
+        if (labels == before).all():
+            break
     return _medians(x, labels, count)
 
 
 _CLIP, _LLOYD = 10.0, 10
-"""Deviations beyond which distance does not count, and iterations: starts need not be optimal."""
+"""The largest standardised deviation that counts, and the iterations: starts need not be optimal."""
 
 
 def _medians(

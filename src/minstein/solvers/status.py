@@ -80,7 +80,7 @@ ADVICE = {
 
 @explained("fitting.md")
 def failure(fit: Any) -> NotConverged:
-    """The error that a fit that found no minimum raises; it carries the fit."""
+    """The error for a fit without a minimum; it carries the fit."""
     code = int(fit.status)
     kind = SingularInformation if code == SINGULAR else NotConverged
     where = ", ".join(f"{name} = {value:.6g}" for name, value in list(fit.params.items())[:8])

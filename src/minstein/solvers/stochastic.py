@@ -15,16 +15,16 @@ from .. import errors
 from .._types import Array, Scalar, Theta, Tree, is_traced
 from ..data.compiling import compiled
 from ..data.sample import Sample
+from ..discrepancies.base import AbstractObjective
 from . import status
-from ._solver import RUNNING, AbstractSolver, Candidates
+from ._solver import RUNNING, AbstractSolver, single_candidate
 from .checkpoint import checkpoint
-from .objective import AbstractObjective, ChainObjective
 from .progress import bar
 from .settling import BLOCKS, add_to_block, block_of, judge_settled
 
 
 class Walk(NamedTuple):
-    """A descent under way: all that is needed to go on with it. `inner` is the solver's own.
+    """A descent in progress: all that is needed to continue. `inner` is the state of the solver itself.
 
     For contrastive divergence, `chains` are those that persist, and `blocks` holds sums of η over
     equal parts of the last steps.
@@ -46,16 +46,15 @@ class Walk(NamedTuple):
 class AbstractStochastic(AbstractSolver):
     """Descent by a fixed number of steps, each on a minibatch drawn without replacement in its epoch.
 
-    If standard errors are asked for, a Newton step on the whole sample follows, for which there is
-    a Hessian then.
-
-    The loss of a minibatch is unbiased for that of the sample, a U-statistic or a V-statistic as it
-    may be.
+    If standard errors are requested, the Hessian on the whole sample is known, and a Newton step
+    follows. The loss of a minibatch is unbiased for that of the sample, for U- and V-statistics.
     """
 
     polishes: ClassVar[bool] = True
     follows_updates: ClassVar[bool] = True
     works_from_disk: ClassVar[bool] = False
+    keeps: ClassVar[bool] = False
+    slack: ClassVar[Any] = 0.02
     steps: eqx.AbstractVar[int]
     batch: eqx.AbstractVar[int]
     average: eqx.AbstractVar[float]
@@ -65,14 +64,6 @@ class AbstractStochastic(AbstractSolver):
     @property
     def needs_key(self):
         return True
-
-    @property
-    def keeps(self):
-        return False
-
-    @property
-    def slack(self):
-        return 0.02
 
     @abc.abstractmethod
     def begin(self, eta: Theta) -> Tree:
@@ -96,22 +87,13 @@ class AbstractStochastic(AbstractSolver):
         averaged = walk.steps > self.steps * (1 - self.average)  # false if it broke off before
         eta = jnp.where(averaged, walk.mean, walk.eta)
         code = jnp.where(walk.status == RUNNING, status.FINISHED, walk.status)
-        if isinstance(objective, ChainObjective):
+        if objective.discrepancy.is_random:
             code, value, chains = judge_settled(
                 objective, walk.blocks, eta, code, key, self.steps, self.average
             )
         else:
             value, chains = _final_loss(objective, eta, walk.trace, walk.steps), None
-        unknown = jnp.full_like(value, jnp.nan)
-        return Candidates(
-            eta[None],
-            value[None],
-            code[None],
-            walk.steps[None],
-            walk.trace[None],
-            unknown[None],
-            chains,
-        )
+        return single_candidate(eta, value, code, walk.steps, walk.trace, chains=chains)
 
     def _batch(self, objective: AbstractObjective) -> int:
         n = objective.sample.n
@@ -162,8 +144,8 @@ class AbstractStochastic(AbstractSolver):
 
 @compiled
 def _final_loss(objective: AbstractObjective, eta: Theta, trace: Array, steps: Array) -> Scalar:
-    """The loss on the whole sample, or the mean over the last tenth of the minibatches where that
-    is too much work.
+    """The loss on the whole sample, or the mean over the last tenth of the minibatches if that is
+    too much work.
     """
     if not objective.sums_pairs or objective.sample.x.shape[0] <= _ALL_PAIRS:
         return objective(eta)
@@ -180,7 +162,7 @@ def _portion(portion: int, seconds: float) -> int:
     return int(np.clip(portion * 0.5 / max(seconds, 1e-3), portion / 10 + 1, 10 * portion))
 
 
-def _shuffled(key: Any, sample: Sample) -> Int[Array, " N"]:
+def _shuffle(key: Any, sample: Sample) -> Int[Array, " N"]:
     """A random order of the observations, with the padding last."""
     return jnp.argsort(jnp.where(sample.real, jax.random.uniform(key, sample.real.shape), 2))
 
@@ -189,11 +171,11 @@ def _shuffled(key: Any, sample: Sample) -> Int[Array, " N"]:
 def _start(
     solver: AbstractStochastic, objective: AbstractObjective, etas: Array, key: Any, batch: int
 ) -> Walk:
-    """The start whose loss is lower on the first minibatch; the last start where that tells
-    nothing, as for chains.
+    """Begin at the start with the lowest loss on the first minibatch, or at the last start if the
+    loss is random.
     """
     key, fresh = jax.random.split(key)
-    order = _shuffled(fresh, objective.sample)
+    order = _shuffle(fresh, objective.sample)
     rows = order[:batch]
     if objective.discrepancy.is_random:
         eta, chains, blocks = etas[-1], objective.on_rows(rows).x, BLOCKS
@@ -232,17 +214,17 @@ def _advance(
 ) -> Walk:
     """Continue the walk until the number of steps is `until`, or the loss is not finite."""
 
-    def shuffle(walk: Walk) -> Walk:
+    def next_epoch(walk: Walk) -> Walk:
         key, fresh = jax.random.split(walk.key)
         return walk._replace(
             key=key,
-            order=_shuffled(fresh, objective.sample),
+            order=_shuffle(fresh, objective.sample),
             position=jnp.zeros_like(walk.position),
         )
 
     def body(walk: Walk) -> Walk:
         walk = jax.lax.cond(
-            walk.position + batch > objective.sample.n, shuffle, lambda walk: walk, walk
+            walk.position + batch > objective.sample.n, next_epoch, lambda walk: walk, walk
         )
         rows = jax.lax.dynamic_slice_in_dim(walk.order, walk.position, batch)
         fresh = jax.random.fold_in(walk.key, walk.steps)

@@ -1,4 +1,4 @@
-"""The winner among the ends of a search, judged: its status, the loss around it, its covariance."""
+"""The best end of a search: its status, the loss around it, and its covariance."""
 
 import dataclasses
 from typing import NamedTuple
@@ -9,10 +9,10 @@ from jaxtyping import Bool, Float, Int
 
 from .._types import Array, Scalar, Theta
 from ..data.compiling import compiled
+from ..discrepancies.base import AbstractObjective
 from ..params import from_real, theta
 from . import Candidates, Chains, kinks, status
 from .kinks import Axes, axes_at
-from .objective import AbstractObjective
 from .sandwich import parameters_used, sandwich
 
 
@@ -25,10 +25,10 @@ class Ends(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """The end of a search, judged.
+    """The result of a search.
 
-    `as_v` says that the V-statistic had to stand in for the U-statistic; `used` is how many parameters the equation of
-    each estimate involves, known with the covariance.
+    `as_v` says whether the V-statistic replaced the U-statistic; `used` is the number of parameters
+    in the equation of each estimate, known if the covariance is.
     """
 
     theta: Float[Array, " p"]
@@ -55,8 +55,8 @@ def judge_winner(
     look: bool,
     doubt: bool,
 ) -> tuple[Outcome, Axes | None]:
-    """The winner, its shape if one is to look at it, and its covariance; NaN if that is in doubt
-    and the loss does not rise as it says.
+    """Return the best end and, if `look`, its axes and its covariance, which is NaN if the loss does
+    not rise as the Hessian predicts.
     """
     best = _winner(candidates, decisive)
     code, eta = candidates.status[best], candidates.eta[best]
@@ -82,7 +82,7 @@ def judge_winner(
 
 
 class Seen(NamedTuple):
-    """The winner, with what a look at the loss around it adds."""
+    """The best end, and the shape of the loss around it."""
 
     theta: Float[Array, " p"]
     value: Scalar
@@ -102,7 +102,7 @@ def _look(
     polish: bool,
     doubt: bool,
 ) -> Seen:
-    """The winner with its shape and, if it is wanted, its covariance."""
+    """Return the best end with the shape of the loss and, if `covariance`, the covariance."""
     natural = dataclasses.replace(target, natural=True)
     second = natural.second(seen.theta)
     shape, condition = _shape(second.hessian)
@@ -114,26 +114,26 @@ def _look(
     vector, value = seen.theta, seen.value
     cov, newton = sandwich(second, target.sample.size)
     if polish:
-        vector, value, newton = _polished(natural, vector, value, second.hessian, newton, cov)
+        vector, value, newton = _polish(natural, vector, value, second.hessian, newton, cov)
     if slack is not None:
-        code = _arrived(code, shape, newton, cov, slack)
+        code = _update_status(code, shape, newton, cov, slack)
     there = (code == status.CONVERGED) & (shape == status.CONVERGED)
     if slack is None:
         there &= _is_quadratic(natural, vector, second.hessian, cov)
     cov = jnp.where(there, cov, jnp.nan)
     axes = axes_at(target, eta, second.hessian, cov)
     if doubt and slack is not None:
-        cov = jnp.where(kinks.rises_as_told(target, axes, second.hessian), cov, jnp.nan)
+        cov = jnp.where(kinks.rises_as_predicted(target, axes, second.hessian), cov, jnp.nan)
     return Seen(vector, value, code, condition, cov, parameters_used(second.hessian), axes)
 
 
 def _winner(candidates: Candidates, decisive: tuple[int, int]) -> Int[Array, ""]:
-    """The candidate of lowest loss, converged or not; of those that tie except for rounding, the
-    first converged one.
+    """Return the candidate of lowest loss; of several that are equal up to rounding, the first that
+    converged.
 
-    A decisive start that went lower without an end thus gives the status: the minimum that another
-    found is not the lowest. Others count only if they converged: far from all data many losses are
-    flat and low.
+    A decisive start counts even if it did not converge: if it went lower, another minimum is not
+    the lowest. Other starts count only if they converged, because far from the data many losses
+    are flat and low.
     """
     reached = jnp.min(jnp.where(jnp.isfinite(candidates.trace), candidates.trace, jnp.inf), axis=1)
     value = jnp.where(jnp.isfinite(candidates.value), candidates.value, reached)
@@ -146,12 +146,12 @@ def _winner(candidates: Candidates, decisive: tuple[int, int]) -> Int[Array, ""]
 
 
 _SAME = 1e-10
-"""Losses that differ by less, relatively, are of one minimum."""
+"""Losses whose relative difference is smaller belong to the same minimum."""
 
 
 def _shape(H: Float[Array, "p p"]) -> tuple[Int[Array, ""], Scalar]:
-    """Whether a Hessian is that of a minimum, as a status, and its condition number with its
-    diagonal scaled to one.
+    """Return whether a Hessian is that of a minimum, as a status, and its condition number after
+    scaling its diagonal to one.
     """
     unit = jnp.sqrt(jnp.abs(jnp.diagonal(H)))
     unit = jnp.where(unit > 0, unit, 1)
@@ -163,7 +163,7 @@ def _shape(H: Float[Array, "p p"]) -> tuple[Int[Array, ""], Scalar]:
     return code, jnp.where(w[0] > 0, w[-1] / w[0], jnp.inf)
 
 
-def _polished(
+def _polish(
     target: AbstractObjective,
     vector: Theta,
     value: Scalar,
@@ -171,7 +171,7 @@ def _polished(
     newton: Theta,
     cov: Array,
 ) -> tuple[Theta, Scalar, Theta]:
-    """The vector after Newton steps with a known Hessian, its loss, and the step that is left.
+    """Take Newton steps with a known Hessian; return the vector, its loss and the next step.
 
     A step is taken if it is short and the next is shorter.
     """
@@ -190,17 +190,15 @@ def _polished(
 
 
 _IN_REACH, _POLISH = 1.0, 3
-"""Standard errors up to which a Newton step is taken, as a descent that ends farther away has not
-done its work; and how many, each of which leaves a tenth or less of the way.
+"""The longest Newton step, in standard errors, because a descent that ends farther away has failed;
+and the number of steps, each of which leaves at most about a tenth of the distance.
 """
 
 
 def _is_quadratic(
     target: AbstractObjective, vector: Theta, H: Float[Array, "p p"], cov: Float[Array, "p p"]
 ) -> Array:
-    """Whether the loss rises a standard error away as its Hessian says; where it has jumps or kinks
-    it does not.
-    """
+    """Whether the loss one standard error away is as the Hessian predicts, unlike a loss with kinks."""
     steps = jnp.diag(jnp.sqrt(jnp.diagonal(cov)))
     values = jax.lax.map(target, jnp.concatenate([vector + steps, vector - steps]))
     rise = jnp.mean(values.reshape(2, -1), axis=0) - target(vector)
@@ -208,10 +206,10 @@ def _is_quadratic(
     return jnp.all(jnp.abs(rise - expected) <= expected / 2)
 
 
-def _arrived(
+def _update_status(
     code: Array, shape: Array, newton: Theta, cov: Float[Array, "p p"], slack: float
 ) -> Int[Array, ""]:
-    """The status, now that it is known how far the minimum is in standard errors."""
+    """The status, given the distance to the minimum in standard errors."""
     near = (shape == status.CONVERGED) & jnp.all(
         jnp.abs(newton) <= slack * jnp.sqrt(jnp.diagonal(cov))
     )

@@ -1,7 +1,8 @@
-"""Second order of a sum over pairs with few derivatives of φ in memory.
+"""The second order of a pair sum, with few derivatives of φ in memory at a time.
 
-⟨∂_a φ, G ∂_b φ⟩ for all a is the transposed derivative of φ applied to G ∂_b φ, so no two of the ∂φ
-need to be there together. The pairs are visited once for φ, and once for each group of parameters.
+⟨∂_a φ, G ∂_b φ⟩ for all a is the transposed derivative of φ applied to G ∂_b φ, so the ∂φ
+need not be in memory together. The pairs are visited once for φ, and once for each group of
+parameters.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from ...pairs.forms import Features
 from ...pairs.operator import Fields, Products, inner
 
 
-class Grouped(NamedTuple):
+class ByGroups(NamedTuple):
     """⟨φ_a, G φ_b⟩ for φ and its derivatives, G φ, and Σⱼ ∂k⁰(xᵢ, xⱼ) for each parameter and
     observation.
     """
@@ -26,14 +27,14 @@ class Grouped(NamedTuple):
     rows: Float[Array, "p N"]
 
 
-def grouped(
+def by_groups(
     features: Callable[[Theta], Features],
     apply: Callable[[Features], Fields],
     vector: Theta,
     diagonal: Scalar,
     size: int,
-) -> Grouped:
-    """All of it, `size` parameters at a time; `apply` is G on a batch of features, leading axis a."""
+) -> ByGroups:
+    """Compute everything, `size` parameters at a time; `apply` is G on a batch of features."""
     phi, push = jax.linearize(features, vector)
     pull = lambda psi: jax.vjp(features, vector)[1](psi)[0]
     whole = jax.tree.map(lambda part: part[0], apply(jax.tree.map(lambda part: part[None], phi)))
@@ -54,7 +55,7 @@ def grouped(
     matrix = lambda psi, columns: jnp.block(
         [[inner(phi, psi), pull(psi)[None]], [pull(psi)[:, None], columns]]
     )
-    return Grouped(Products(matrix(whole.off, off), matrix(whole.on, on)), whole, rows)
+    return ByGroups(Products(matrix(whole.off, off), matrix(whole.on, on)), whole, rows)
 
 
 def row_sums(a: Features, b: Features) -> Float[Array, " N"]:
