@@ -1,4 +1,4 @@
-"""Writing a file so that it is complete or not there."""
+"""Writing a file so that it is either complete or absent."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from typing import IO
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A binary file beside `path` that takes its place once it has been written, down to the disk."""
+    """Yield a binary file beside `path` that replaces it once everything has reached the disk."""
     target = destination(path)
     part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
@@ -25,9 +25,9 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
 
 
 def destination(path: str | Path) -> Path:
-    """Return the file that `path` names, links followed, or refuse what is not a regular file.
+    """Return the file that `path` names, with links resolved, or raise if it is not a regular file.
 
-    A device, a pipe or a socket would be deleted and a file put in its place.
+    A device, a pipe or a socket would be deleted and replaced by a file.
     """
     target = Path(path)
     if target.is_symlink() and not target.exists():

@@ -1,4 +1,4 @@
-"""How models, kernels, diffusions and discrepancies print themselves: as the call that makes them."""
+"""How models, kernels, diffusions and discrepancies are printed: as the calls that make them."""
 
 import dataclasses
 import re
@@ -13,20 +13,17 @@ from ._types import is_traced
 
 
 def as_call(thing: Any) -> str:
-    """'IMQ(c=1.3, beta=-0.5)': the class and its fields."""
+    """Return the class and its fields, such as 'IMQ(c=1.3, beta=-0.5)'."""
     fields = (f for f in dataclasses.fields(thing) if f.repr)
     return f"{type(thing).__name__}({', '.join(f'{f.name}={value_text(getattr(thing, f.name))}' for f in fields)})"
 
 
 def value_text(value: Any) -> str:
-    """A number to six digits, a small array in full, a large one by its shape, a function by its
-    name.
+    """Return a number to six digits, a small array in full, the shape of a large one, or the name
+    of a function.
     """
-    if (
-        hasattr(value, "dtype")
-        and not is_traced(value)
-        and not jnp.issubdtype(value.dtype, jax.dtypes.prng_key)
-    ):
+    is_key = lambda dtype: jnp.issubdtype(dtype, jax.dtypes.prng_key)
+    if hasattr(value, "dtype") and not is_traced(value) and not is_key(value.dtype):
         array = np.asarray(value)
         if array.ndim == 0:
             return f"{array.item():.6g}" if array.dtype.kind == "f" else str(array)
@@ -42,40 +39,35 @@ def value_text(value: Any) -> str:
 _UNSEEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
 )
-"""Characters that a terminal obeys, XML forbids or no file can hold, and those that turn the
+"""Control characters, characters that XML forbids or UTF-8 cannot encode, and those that change the
 direction of writing.
 """
 
 
 def clean(text: str) -> str:
-    """Text that any document can hold: characters that nobody sees become a replacement sign, line
-    breaks a space.
+    """Return text that any document can hold: invisible characters are replaced by a sign, and line
+    breaks by a space.
     """
     return _UNSEEN.sub("\ufffd", " ".join(text.splitlines()))
 
 
 def find_name(what: str, name: str, known: Iterable[str]) -> str:
-    """The known name that is this one, apart from capitals, hyphens, underscores and spaces."""
+    """Return the known name that matches, ignoring capitals, hyphens, underscores and spaces."""
     letters = lambda text: text.lower().replace("-", "").replace("_", "").replace(" ", "")
     found = {letters(other): other for other in known}.get(letters(name))
     if found is None:
         raise ValueError(
-            f"{what} {name!r} is not a known name; these are: {', '.join(known)}. Others are given as objects, with "
-            "their arguments."
+            f"{what} {name!r} is not a known name. The known names are: {', '.join(known)}. Pass anything else as an "
+            "object, with its arguments."
         )
     return found
 
 
 def wrong_kind(what: str, given: Any, example: str, known: Iterable[str]) -> TypeError:
-    kind = (
-        "the class"
-        if isinstance(given, type)
-        else "the function"
-        if hasattr(given, "__name__")
-        else "the value"
-    )
-    name = getattr(given, "__name__", repr(given))
-    call = f" Call it: {name}(...)." if hasattr(given, "__name__") else ""
+    got = f"the value {given!r}."
+    if hasattr(given, "__name__"):
+        kind, name = "class" if isinstance(given, type) else "function", given.__name__
+        got = f"the {kind} {name}. Call it: {name}(...)."
     return TypeError(
-        f"{what} must be an object such as {example}, or a name ({', '.join(known)}); got {kind} {name}.{call}"
+        f"{what} must be an object such as {example}, or a name ({', '.join(known)}); got {got}"
     )

@@ -16,7 +16,7 @@ class PrecisionWarning(UserWarning):
 
 
 class StatisticWarning(UserWarning):
-    """Another statistic was used than was asked for."""
+    """A statistic other than the one asked for was used."""
 
 
 class BoundaryWarning(UserWarning):
@@ -24,13 +24,11 @@ class BoundaryWarning(UserWarning):
 
 
 class MinimumWarning(UserWarning):
-    """The minimum that was found may be far from the truth: another place is as good, or another
-    estimate disagrees.
-    """
+    """The minimum may be far from the truth: another one is as low, or another estimate disagrees."""
 
 
 class NotConverged(RuntimeError):
-    """No minimum was found. `fit` holds what there is."""
+    """No minimum was found. `fit` holds the incomplete fit."""
 
     def __init__(self, message: str, fit: Any):
         super().__init__(message)
@@ -38,7 +36,7 @@ class NotConverged(RuntimeError):
 
 
 class SingularInformation(NotConverged):
-    """The loss does not change along some direction of the parameters. `fit` holds what there is."""
+    """The loss is flat along some direction of the parameters. `fit` holds the incomplete fit."""
 
 
 P = ParamSpec("P")
@@ -46,16 +44,16 @@ Problem = TypeVar("Problem")
 
 
 class Explained(str):
-    """A text that already ends with the page that explains it."""
+    """A text that already names the page that explains it."""
 
     __slots__ = ()
 
 
 def explained(page: str) -> Callable[[Callable[P, Problem]], Callable[P, Problem]]:
-    """Append to the texts that a function returns, alone or in an exception, where to read more.
+    """Append a reference to a page to the text, or to the exception, that a function returns.
 
     Args:
-        page: the name of a file in docs/; `minstein help` prints it, without the ending .md.
+        page: the name of a file in docs/; `minstein help` followed by its stem prints it.
     """
 
     def decorate(make: Callable[P, Problem]) -> Callable[P, Problem]:
@@ -79,21 +77,23 @@ def _with_page(text: Any, page: str) -> Explained:
 
 
 FEW = 8
-"""Rows that a text names at the most."""
+"""The most rows that a text lists."""
 
 
 def rows_text(bad: np.ndarray, numbers: np.ndarray | None = None) -> str:
-    """Name the rows where `bad` is true: '3 of 100 rows (rows 4, 17, 56)'; by their places, or
-    numbers of their own.
+    """Return '3 of 100 rows (rows 4, 17, 56)' for the rows where `bad` is true.
+
+    Rows are numbered from 0, unless `numbers` gives the number of each.
     """
     where = np.flatnonzero(bad) if numbers is None else numbers[bad]
     return named_rows(where[:FEW].tolist(), len(where), len(bad))
 
 
 def named_rows(first: Any, count: int, n: int) -> str:
+    """Return '9 of 100 rows (rows 4, 17, …)', given the first few of the rows."""
     shown = ", ".join(map(str, first)) + (", …" if count > len(first) else "")
     return f"{count} of {n} rows ({'row' if count == 1 else 'rows'} {shown})"
 
 
 class ProcessLost(RuntimeError):
-    """A process that takes part in a fit has ended, so that the others cannot go on."""
+    """A process of a fit has ended, so the others cannot continue."""

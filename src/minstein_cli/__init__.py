@@ -1,7 +1,7 @@
 """The command line of minstein.
 
-A package of its own, because `import minstein` loads JAX, and `minstein --help` should not have to
-wait for that.
+It is a separate package because `import minstein` loads JAX, for which `minstein --help` should not
+have to wait.
 """
 
 import signal
@@ -32,9 +32,7 @@ def main() -> None:
 
 
 def _run_without_click(arguments: list[str], reason: ImportError) -> None:
-    """Run `minstein help`, to which error messages point and which needs nothing but the library;
-    refuse every other command.
-    """
+    """Run `minstein help`, which needs only the library, and refuse every other command."""
     from . import pages
     from .problem import Problem
 

@@ -1,5 +1,5 @@
-"""Whether all processes of a fit have read the same data with the same options: each host has its
-own copy of the file, and copies may differ.
+"""Checking that all processes of a fit have the same data and options: each host has its own copy of
+the file, and copies may differ.
 """
 
 import hashlib
@@ -14,17 +14,18 @@ from .request import Request
 from .spec import Own
 
 _WHOLE, _PIECE, _PIECES = 1 << 26, 1 << 16, 256
-"""A file of at most the first number of bytes is read as a whole. Of a larger one, pieces are read:
-their length and their number, evenly spaced, so that a process need not read the rows of others.
+"""The largest file, in bytes, that is read as a whole, and the length and the number of the evenly
+spaced pieces that are read of a larger one, so that a process need not read the rows of others.
 """
 
 _WORDS = 4
-"""Numbers of 32 bits in a digest: 128 bits, so that two digests do not agree by accident."""
+"""The number of 32-bit words in a digest: 128 bits, so that two digests do not agree by chance."""
 
 
 def check(request: Request) -> None:
-    """Refuse to go on if a process has read another file, has other options or other versions; all
-    must call this.
+    """Raise if a process has read another file, or has other options or versions.
+
+    Every process must call this.
     """
     import numpy as np
 
@@ -42,14 +43,15 @@ def check(request: Request) -> None:
     if found:
         process, which = found[0]
         raise Problem(
-            f"Process {process} has {list(facts)[which]} than process 0, so there is nothing to fit together. Give "
+            f"Process {process} has {list(facts)[which]} than process 0, so they cannot fit one model together. Give "
             "every process the same file and the same command, except for --process-id."
         )
 
 
 def differences(told: Any) -> list[tuple[int, int]]:
-    """Return which process differs from the first, and in which fact, from a row of facts for each
-    process.
+    """Return each process that differs from the first, and the fact in which it differs.
+
+    `told` has a row of facts for each process.
     """
     import numpy as np
 
@@ -59,7 +61,7 @@ def differences(told: Any) -> list[tuple[int, int]]:
 
 
 def _numbers(text: str) -> Any:
-    """A digest as whole numbers that float64 holds exactly."""
+    """Return a digest of the text as whole numbers that float64 represents exactly."""
     import numpy as np
 
     return np.frombuffer(hashlib.sha256(text.encode()).digest()[: 4 * _WORDS], "<u4").astype(
@@ -72,7 +74,7 @@ def _data(source: str) -> str:
 
 
 def file_digest(path: str) -> str:
-    """A digest of the size and the bytes of a file, or of pieces of a large one."""
+    """Return the size and a digest of a file, or of pieces of a large one."""
     size, found = os.path.getsize(path), hashlib.sha256()
     with open(path, "rb") as file:
         if size <= _WHOLE:
@@ -85,9 +87,7 @@ def file_digest(path: str) -> str:
 
 
 def _options(request: Request) -> str:
-    """The options that all processes must share; where process 0 writes, and in which form, may
-    differ.
-    """
+    """Return the options that all processes must share; those for the output may differ."""
     own = ("source", "wanted", "quiet", "as_json", "out", "report", "save")
     shared = {name: value for name, value in request._asdict().items() if name not in own}
     asked = [path is not None for path in (request.out, request.report, request.save)]

@@ -22,7 +22,7 @@ from .spec import Choice, assignments, box, choose
 
 
 class Group(click.Group):
-    """The commands. Each ends silently if nobody reads what it prints."""
+    """The commands. Each ends silently if the reader of its output has gone."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -40,7 +40,7 @@ class Group(click.Group):
 
 @contextlib.contextmanager
 def report_errors(debug: bool) -> Iterator[None]:
-    """Report whatever goes wrong inside in one message, or by its traceback when debugging."""
+    """Report any error inside in one message, or with its traceback if `debug`."""
     try:
         yield
     except click.exceptions.Exit:
@@ -55,7 +55,7 @@ def report_errors(debug: bool) -> Iterator[None]:
 
 
 def _message(reason: BaseException) -> tuple[str, str, int]:
-    """The kind of message that an exception becomes, its text, and the status of the command."""
+    """Return the kind of message for an exception, its text, and the exit status."""
     match reason:
         case KeyboardInterrupt(args=(str(text),)):
             return "Interrupted", text, INTERRUPTED
@@ -77,9 +77,7 @@ def _message(reason: BaseException) -> tuple[str, str, int]:
 
 
 def _is_lost_process(reason: RuntimeError) -> bool:
-    """Whether this is the library's error for a lost process. Without the library, which loads JAX,
-    it is not.
-    """
+    """Whether this is the library's error for a lost process; False if the library is not loaded."""
     library = sys.modules.get("minstein.errors")
     return library is not None and isinstance(reason, library.ProcessLost)
 
@@ -106,7 +104,9 @@ def _version(ctx: click.Context, parameter: click.Parameter, value: bool) -> Non
     help="Print the version.",
 )
 def app() -> None:
-    """Fit statistical models known only up to a constant, by minimum Stein discrepancy."""
+    """Fit statistical models whose density is known only up to a constant, by minimum Stein
+    discrepancy.
+    """
 
 
 @app.command(cls=Grouped)
@@ -115,8 +115,8 @@ def app() -> None:
 def fit(source: str, **given: Any) -> None:
     """Fit a model to data and print the estimates with standard errors.
 
-    By default it minimises a kernel Stein discrepancy at the scale of the data, or the probability
-    flow of a discrete model, and says so.
+    By default the fit minimises a kernel Stein discrepancy at the scale of the data or, for a
+    discrete model, the probability flow. The summary says what was minimised.
     """
     with _as_member(given["debug"]), report_errors(given["debug"]):
         request = _request(source, given)
@@ -133,12 +133,12 @@ def fit(source: str, **given: Any) -> None:
 
 
 def _as_member(debug: bool) -> contextlib.AbstractContextManager:
-    """What happens if this process fails: one of several must not leave the others waiting."""
+    """Return a context in which one of several processes does not leave the others waiting."""
     return take_part(debug=debug) if is_member() else contextlib.nullcontext()
 
 
 def _request(source: str, given: dict[str, Any]) -> Any:
-    """The request that the options make, each of them checked by itself."""
+    """Return the request that the options make, after checking each of them on its own."""
     from .data import Reading
     from .discrepancy import wish
     from .model import Values
@@ -171,14 +171,16 @@ def _request(source: str, given: dict[str, Any]) -> Any:
 
 
 def _goal(goal: str | None, robust: bool) -> str | None:
-    """The goal of the design, for which --robust is a short form."""
+    """Return the goal of the design; --robust is short for --goal robust."""
     if robust and goal == "efficient":
-        raise Problem("--robust means --goal robust, so it cannot go with --goal efficient.")
+        raise Problem(
+            "--robust means --goal robust, so it cannot be combined with --goal efficient."
+        )
     return "robust" if robust else goal
 
 
 def _split_names(texts: tuple[str, ...]) -> tuple[str, ...]:
-    """('a,b', 'c') as ('a', 'b', 'c')."""
+    """Return ('a', 'b', 'c') for ('a,b', 'c')."""
     return tuple(name.strip() for text in texts for name in text.split(","))
 
 
@@ -211,9 +213,7 @@ _debug = click.option("--debug", is_flag=True, help="Show the traceback of an er
 )
 @_debug
 def show(file: Path, alpha: float, form: str, debug: bool) -> None:
-    """Print the summary of FIT, a file that minstein fit --save wrote. Nothing in the file is
-    executed.
-    """
+    """Print the summary of FIT, a file written by minstein fit --save. Nothing in it is executed."""
     from . import saved
 
     with report_errors(debug):
@@ -235,7 +235,9 @@ def compare(files: tuple[Path, ...], debug: bool) -> None:
 def _add_listing(kind: str, entries: tuple[Entry, ...], note: str) -> None:
     """Add a command that lists the entries of a catalogue, or describes one of them."""
 
-    @app.command(name=f"{kind}s", help=f"List what --{kind} knows, or the parameters of one NAME.")
+    @app.command(
+        name=f"{kind}s", help=f"List the names for --{kind}, or the parameters of one NAME."
+    )
     @click.argument("name", required=False, type=Named(entries))
     def show_entries(name: str | None) -> None:
         from . import screen
@@ -265,7 +267,7 @@ _add_listing(
 
 @app.command()
 def discrepancies() -> None:
-    """List what --discrepancy knows."""
+    """List the names for --discrepancy."""
     from . import screen
 
     note = "All have standard errors except cd, which has them only with --bootstrap.\n"
@@ -283,7 +285,7 @@ def datasets(debug: bool) -> None:
 
 
 class _Page(click.ParamType):
-    """The name of a page. The shell completes it."""
+    """The name of a page, which the shell completes."""
 
     name = "page"
 

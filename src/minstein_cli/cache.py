@@ -1,4 +1,4 @@
-"""JAX's persistent compilation cache, so that the second fit of a shape need not compile."""
+"""JAX's persistent compilation cache, so that a second fit of the same shape need not compile."""
 
 import contextlib
 import importlib
@@ -12,10 +12,10 @@ from pathlib import Path
 
 
 def use() -> str:
-    """Point JAX to a directory of the user's, or return why not. JAX's own environment variables
-    have the last word.
+    """Point JAX to a directory of the user's, or return why not.
 
-    What is in the cache is executed, so nobody else may be able to write there.
+    JAX's own environment variables take precedence. The contents of the cache are executed, so
+    nobody else may be able to write there.
     """
     directory = _directory()
     try:
@@ -42,11 +42,10 @@ def use() -> str:
 
 
 def _doubt(directory: Path, writable: int) -> str:
-    """Return why a directory may hold what others have written, or nothing; `writable` are the
-    rights that tell.
+    """Return why a directory may hold what others have written, or "".
 
-    Above the cache, a group may have them: a directory that one of its members put in place would
-    not be the user's.
+    `writable` holds the permissions that would allow that. The directory above the cache may be
+    writable by a group: a directory that another member put there would not belong to the user.
     """
     found = directory.lstat()
     if stat.S_ISLNK(found.st_mode):
@@ -59,10 +58,9 @@ def _doubt(directory: Path, writable: int) -> str:
 
 
 def _drop_damaged(directory: Path) -> None:
-    """Remove entries that were cut off when they were written: JAX would warn of them and never
-    replace them.
+    """Remove entries that are incomplete, which JAX would warn of and never replace.
 
-    Only entries newer than the last check are read; the time of that check is the stamp's.
+    Only entries newer than the last check are read; the file `checked` records its time.
     """
     stamp = directory / "checked"
     since = stamp.stat().st_mtime_ns if stamp.exists() else 0
@@ -74,9 +72,7 @@ def _drop_damaged(directory: Path) -> None:
 
 
 def _is_whole(content: bytes) -> bool:
-    """Whether an entry can be unpacked, in the way in which JAX packs it: by zstandard if it is
-    installed.
-    """
+    """Whether an entry can be unpacked; JAX packs it with zstandard if that is installed."""
     try:
         if content.startswith(b"\x28\xb5\x2f\xfd"):
             importlib.import_module("zstandard").ZstdDecompressor().decompress(content)
@@ -88,9 +84,7 @@ def _is_whole(content: bytes) -> bool:
 
 
 def _set(name: str, value: str | int) -> None:
-    """Set an option of JAX: in the environment if JAX is not loaded yet, which would take a second,
-    else in its configuration.
-    """
+    """Set an option of JAX: in its configuration if JAX is loaded, else in the environment."""
     if "jax" in sys.modules:
         sys.modules["jax"].config.update(name, value)
     else:
@@ -98,7 +92,7 @@ def _set(name: str, value: str | int) -> None:
 
 
 def _directory() -> Path:
-    """The directory, one for each host, because compiled code is for one processor, and version."""
+    """Return the directory: one for each version and for each host, as compiled code suits one CPU."""
     home = (
         os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     )

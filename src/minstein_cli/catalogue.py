@@ -1,4 +1,4 @@
-"""What can be named on the command line: one entry each, and no import of JAX.
+"""The names that the command line knows, each with an entry. Nothing here loads JAX.
 
 To make a family, a kernel or a discrepancy available here, add its entry; a test compares the
 entries with the library.
@@ -39,11 +39,13 @@ class Formula(NamedTuple):
 class Parameter(NamedTuple):
     """One argument of an entry.
 
-    `shape` says what becomes of a model's parameter when the data have d columns: a location has d entries, a scale is
-    a number, d of them or a matrix, a number stays one, a rate is positive with d entries; a model
-    on a graph has d entries for its sites and one for each pair of them. `default` is a number, a
-    word, a formula, or None. `option` is the option of `minstein fit` that sets the parameter, if
-    it has one of its own. A model's parameter is `held` unless the user asks for it to be fitted.
+    Attributes:
+        shape: the form of a model's parameter if the data have d columns. A location has d entries;
+            a scale is a number, a vector or a matrix; a number is always one number; a rate has d
+            positive entries; a model on a graph has an entry for each site and each pair of sites.
+        default: a number, a word, a formula, or None.
+        option: the option of `minstein fit` that sets the parameter, if it has its own.
+        held: whether the parameter is held at its default unless the user asks for it to be fitted.
     """
 
     name: str
@@ -60,9 +62,7 @@ class Parameter(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """Something with a name: `path` says where the library has it, `on` which values the data may
-    have.
-    """
+    """Something with a name: `path` is its place in the library, `on` the values of its data."""
 
     name: str
     path: str
@@ -266,5 +266,5 @@ def names(entries: tuple[Entry, ...]) -> list[str]:
 
 
 def find(entries: tuple[Entry, ...], name: str) -> Entry | None:
-    """The entry of that name, however it is capitalised, and with _ for -."""
+    """Return the entry of that name, whatever its capitals, and with _ allowed for -."""
     return next((entry for entry in entries if entry.name == name.lower().replace("_", "-")), None)

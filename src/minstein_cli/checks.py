@@ -1,4 +1,4 @@
-"""Columns of a file as numbers, and every refusal that needs no model."""
+"""The columns of a file as numbers, and every check of them that needs no model."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from .text_file import is_number
 def check_numeric(
     source: str, name: str, column: Any, columns: dict[str, Any], *, may_be_empty: bool
 ) -> None:
-    """Refuse a column of Arrow's that is not numeric; only a share of the rows may be empty."""
+    """Raise if an Arrow column is not numeric, or is empty when it holds all the rows."""
     from pyarrow import types
 
     kind = getattr(column, "type", None)
@@ -32,7 +32,7 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _example(column: Any, kind: Any) -> str:
-    """The first cell that is not a number."""
+    """Return a description of the first cell that is not a number."""
     for row, value in enumerate(column.to_pylist()):
         try:
             float(value if value is not None else 0)
@@ -45,7 +45,7 @@ def _example(column: Any, kind: Any) -> str:
 
 
 def numbers(column: Any) -> Any:
-    """A column as float64, with NaN for what is missing."""
+    """Return a column as float64, with NaN for missing values."""
     import numpy as np
 
     if isinstance(column, np.ndarray):
@@ -56,14 +56,15 @@ def numbers(column: Any) -> Any:
 
 
 _INDEX = ("", "Unnamed: 0", "__index_level_0__")
-"""What pandas and R call the column of row numbers that they write without being asked."""
+"""The names that pandas and R give to the column of row numbers that they write by default."""
 
 
-def without_index(
+def drop_index(
     table: dict[str, Any], *, from_first: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Leave out a first column without a name that counts the rows; of a share of them, wherever it
-    begins.
+    """Return the table without a nameless first column that counts the rows, and a note.
+
+    In a share of the rows, the count may begin anywhere.
     """
     import numpy as np
 
@@ -82,11 +83,12 @@ def without_index(
     )
 
 
-def without_missing(
+def drop_missing_rows(
     source: str, x: Any, columns: tuple[str, ...], drop: bool
 ) -> tuple[Any, Any, tuple[str, ...]]:
-    """The rows without missing values, whether each was kept if some may be left out, and what to
-    say of it.
+    """Return the rows without missing values, which rows were kept, and a note.
+
+    The second value is None if rows may not be dropped.
     """
     import numpy as np
 
@@ -118,9 +120,7 @@ def check_infinite(source: str, x: Any, columns: tuple[str, ...]) -> None:
 
 
 def check_extent(source: str, n: int, columns: tuple[str, ...], low: Any, high: Any) -> None:
-    """Refuse what is too little to fit anything to: of n rows, the least and the greatest value of
-    each column.
-    """
+    """Raise if n rows with these least and greatest values are too few, or a column is constant."""
     if n == 0:
         raise Problem(f"{source} has no rows without missing values.")
     if n == 1:

@@ -1,4 +1,4 @@
-"""What goes to stderr: one message, in words, broken at the width of a terminal."""
+"""Messages on stderr, wrapped to the width of the terminal."""
 
 import shutil
 import sys
@@ -12,7 +12,7 @@ _COLOURS = {"Error": "red", "Interrupted": "red", "Not converged": "red", "Warni
 
 
 def complain(kind: str, text: str) -> None:
-    """'Error: …' on stderr."""
+    """Print 'Error: …', or another kind of message, on stderr."""
     message = f"{kind}: {plain_lines(text)}"
     if sys.stderr.isatty():
         width = shutil.get_terminal_size().columns

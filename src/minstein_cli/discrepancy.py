@@ -24,7 +24,7 @@ class Lengthscale(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What the user asked for; None if an option was not given."""
+    """The discrepancy that the user asked for; None for each option that was not given."""
 
     discrepancy: str | None = None
     kernel: Choice | Own | None = None
@@ -42,7 +42,7 @@ def wish(
     statistic: str | None,
     goal: str | None,
 ) -> Wish:
-    """Read the options and refuse combinations that do not make sense."""
+    """Return what the options ask for, or raise if they cannot be combined."""
     if not any((discrepancy, kernel, lengthscale, diffusion, statistic)):
         return Wish(goal=goal)
     if goal:
@@ -78,7 +78,7 @@ def _check_parts(
     diffusion: str | None,
     statistic: str | None,
 ) -> None:
-    """Refuse an option for a part that the discrepancy does not have, and a missing diffusion."""
+    """Raise if an option is for a part that the discrepancy lacks, or if a diffusion is missing."""
     takes = [parameter.name for parameter in entry.parameters]
     for option, text, part, what in (
         ("--kernel", kernel, "kernel", "kernel"),
@@ -115,9 +115,7 @@ def _check_hamming(asked: Wish) -> None:
 
 
 def check(asked: Wish, model: Choice | Own) -> None:
-    """Refuse a discrepancy that is not defined for the data of a family, before anything slow is
-    loaded.
-    """
+    """Raise if the discrepancy is not defined for the data of a family, before JAX is loaded."""
     if isinstance(model, Own):
         return
     name, (values,) = model.entry.name, model.entry.on
@@ -135,7 +133,7 @@ _LEAVE = "Leave out --discrepancy, --kernel, --lengthscale, --diffusion and --st
 
 
 def _check_complete(choice: Choice | Own) -> Choice | Own:
-    """Refuse a diffusion without the arguments that it needs; else return it."""
+    """Return the diffusion, or raise if it lacks an argument that it needs."""
     if isinstance(choice, Choice):
         for parameter in choice.entry.parameters:
             if parameter.required and parameter.name not in choice.arguments:
@@ -169,11 +167,11 @@ def _lengthscale(text: str) -> Lengthscale:
 
 
 Built = tuple[Any, tuple[str, ...]]
-"""A discrepancy, None for the library's default, and what was decided for the user."""
+"""A discrepancy, or None for the library's default, and notes on what was chosen automatically."""
 
 
 def build(wish: Wish, x: Any, model: Any, support: tuple[float, float] | None = None) -> Built:
-    """The discrepancy that was asked for."""
+    """Return the discrepancy that was asked for, with notes."""
     if wish.goal is not None:
         return _design(wish.goal, x, model, support)
     if wish.discrepancy is None:
@@ -192,7 +190,7 @@ def _default(model: Any) -> Built:
 
 
 def _without_parts(wish: Wish, x: Any) -> Built:
-    """A discrepancy that needs nothing but its name, such as sm or mpf."""
+    """Return a discrepancy that needs nothing but its name, such as sm or mpf."""
     from .library import resolve
 
     return resolve(_entry(wish.discrepancy, None))(), ()
@@ -249,11 +247,11 @@ _BUILDERS: dict[str, Callable[[Wish, Any], Built]] = {
     "discrete-ksd": _discrete_ksd,
     "cd": _contrastive,
 }
-"""How discrepancies are built that have parts, or need a note."""
+"""The functions that build discrepancies with parts or notes."""
 
 
 def _design(goal: str, x: Any, model: Any, support: tuple[float, float] | None) -> Built:
-    """The discrepancy that the library designs for a goal."""
+    """Return the discrepancy that the library designs for a goal."""
     import numpy as np
 
     import minstein as ms
@@ -272,10 +270,10 @@ def _design(goal: str, x: Any, model: Any, support: tuple[float, float] | None) 
 
 
 def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any, *, alone: bool) -> Any:
-    """The kernel. A lengthscale in median distances refers to standardised data.
+    """Return the kernel. A lengthscale in median distances refers to standardised data.
 
-    A kernel that is `alone` standardises the data; beside a diffusion it keeps their units, because
-    the diffusion has them too.
+    If the kernel is `alone`, it standardises the data. With a diffusion it keeps their units,
+    because the diffusion is in those units too.
     """
     from minstein.discrepancies.default import standardised_kernel, standardised_ksd
 
@@ -296,8 +294,8 @@ def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any, *, al
 
 
 def _diffusion(choice: Choice | Own | None, x: Any) -> Any:
-    """The diffusion, by default centred at the median of the data, with their median absolute
-    deviation as its unit.
+    """Return the diffusion, by default centred at the median of the data and scaled by their median
+    absolute deviation.
     """
     from minstein.models._family import median_and_mad
 

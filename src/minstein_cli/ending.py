@@ -1,7 +1,7 @@
-"""Ending at once on a signal, wherever the process is, and saying what was written.
+"""Ending at once on a signal, whatever the process is doing, and saying what was written.
 
-An exception that a signal raises may surface in a callback of JAX or in a finaliser, where it is
-lost or fatal. So a thread waits for signals, removes what is half written, and ends the process.
+An exception raised by a signal may surface in a callback of JAX or in a finaliser, where it is lost
+or fatal. So a thread waits for signals, removes incomplete files, and ends the process.
 """
 
 import contextlib
@@ -23,19 +23,14 @@ _SIGNALS = [
 @contextlib.contextmanager
 def end_on_signal() -> Iterator[None]:
     """End the process if a signal arrives inside, unless that signal was being ignored."""
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # handlers belong to the main thread
+    if threading.current_thread() is not threading.main_thread():  # only it may set handlers
         yield
         return
     heard, hear = os.pipe()
     os.set_blocking(hear, False)
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
-    before = {
-        number: handler
-        for number, handler in before.items()
-        if handler not in (signal.SIG_IGN, None)
-    }
+    handlers = {number: signal.getsignal(number) for number in _SIGNALS}
+    ignored = (signal.SIG_IGN, None)
+    before = {number: handler for number, handler in handlers.items() if handler not in ignored}
     for number in before:
         signal.signal(number, lambda *_: None)  # Python then writes its number to the pipe
     earlier = signal.set_wakeup_fd(hear, warn_on_full_buffer=False)

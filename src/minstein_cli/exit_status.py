@@ -1,4 +1,4 @@
-"""The statuses with which the command ends."""
+"""The exit statuses of the command."""
 
 CONVERGED = 0
 NOT_CONVERGED = 1
@@ -9,7 +9,7 @@ LOST = 3
 """One of the processes of a fit was lost."""
 
 INTERRUPTED = 130
-"""The command was told to end, by Ctrl-C or otherwise."""
+"""The command was interrupted, by Ctrl-C or another signal."""
 
 CLOSED = 141
-"""Nobody reads the output any more, as in `| head -1`: what a shell reports for SIGPIPE."""
+"""The reader of the output has gone, as in `| head -1`: the status that shells report for SIGPIPE."""

@@ -1,5 +1,6 @@
-"""The command `fit`, from a request that has been checked to the files and the status. The data are
-read before JAX.
+"""The command `fit`, from a request that has been checked to the files and the exit status.
+
+Data in memory are read before JAX is loaded.
 """
 
 import dataclasses
@@ -22,7 +23,7 @@ from .writing import write
 
 
 def run(request: Request) -> int:
-    """Fit, print, write; return the status with which the command ends."""
+    """Fit the model, print and write the results, and return the exit status."""
     table = _read_file(request)
     _load_jax(request)
     with warnings.catch_warnings(record=True) as caught:
@@ -37,7 +38,7 @@ def run(request: Request) -> int:
 
 
 def _read_file(request: Request) -> data.Data | None:
-    """The data of a file that is read as a whole; None for data that only the library reads."""
+    """Return the data of a file that is read as a whole, or None for data that the library reads."""
     on_disk = data.stays_on_disk(request.source, request.reading)
     if on_disk or data.dataset_name(request.source) is not None:
         return None
@@ -56,18 +57,18 @@ def _load_jax(request: Request) -> None:
 
 
 def _read_by_library(request: Request) -> data.Data:
-    """Data that ship with minstein, or rows that stay in their file."""
+    """Return data that ship with minstein, or rows that stay in their file."""
     name = data.dataset_name(request.source)
     return _on_disk(request) if name is None else _dataset(request, name)
 
 
 def _is_other(request: Request) -> bool:
-    """Whether this is one of several processes but not the first, which does the talking."""
+    """Whether this is one of several processes but not the first, which prints and writes."""
     return request.wanted.member is not None and request.wanted.member.process > 0
 
 
 def _repeat_writing(done: Done, request: Request) -> None:
-    """Take part in what process 0 computes for its files, and throw the files away."""
+    """Take part in what process 0 computes for its files, and discard the files."""
     with tempfile.TemporaryDirectory() as nowhere:
         kept = lambda path: None if path is None else Path(nowhere) / path.name
         write(done, out=kept(request.out), report=kept(request.report), save=kept(request.save))
@@ -101,7 +102,7 @@ def _warn(caught: list[warnings.WarningMessage]) -> None:
 
 
 def _dataset(request: Request, name: str) -> data.Data:
-    """Data that ship with minstein."""
+    """Return data that ship with minstein, or this process's share of them."""
     import minstein as ms
 
     if name not in ms.datasets.names():
@@ -112,7 +113,7 @@ def _dataset(request: Request, name: str) -> data.Data:
 
 
 def _on_disk(request: Request) -> data.Data:
-    """Rows that stay in their file, checked in one pass."""
+    """Return rows that stay in their file, after checking them in one pass."""
     import minstein as ms
     from minstein.data.reading import read_or_leave
 
@@ -125,13 +126,13 @@ def _on_disk(request: Request) -> data.Data:
 
 
 def _fit(request: Request, table: data.Data) -> Done:
-    """Build the model and the discrepancy, minimise, and compute what else was asked for."""
-    import minstein as ms
+    """Return the fit and what else was asked for, such as the bootstrap."""
+    from minstein.data.in_memory import as_rows
 
     if request.wanted.member is not None:
         agreement.check(request)
         table = _spread(table)
-    rows = table.x.impression if isinstance(table.x, ms.OnDisk) else table.x
+    rows = as_rows(table.x).at_hand.plain
     start, about_model = model_of.build(request.model, request.values, rows, _row_names(table))
     with screen.stage("Designing", quiet=request.quiet or request.wish.goal is None):
         loss, about_loss = discrepancy.build(request.wish, rows, start, request.support)
@@ -149,7 +150,7 @@ def _fit(request: Request, table: data.Data) -> Done:
 
 
 def _minimise(request: Request, start: Any, x: Any, loss: Any) -> Any:
-    """The fit, whether it converged or not."""
+    """Return the fit, whether it converged or not."""
     import minstein as ms
 
     with screen.stage(f"Fitting {len(x)} observations", quiet=request.quiet):
@@ -168,7 +169,7 @@ def _minimise(request: Request, start: Any, x: Any, loss: Any) -> Any:
 
 
 def _bootstrap(request: Request, fit: Any, x: Any) -> Any:
-    """Estimates from resampled data, or None if they were not asked for or there is no minimum."""
+    """Return estimates from resampled data, or None if not asked for or if the fit failed."""
     if request.bootstrap is None or not fit.converged:
         return None
     import jax
@@ -181,7 +182,7 @@ def _bootstrap(request: Request, fit: Any, x: Any) -> Any:
 
 
 def _comparison(request: Request, fit: Any, start: Any, x: Any) -> Any:
-    """A design beside other discrepancies, for the report; None if there is no report to show it."""
+    """Return a comparison of the design with other discrepancies, or None if there is no report."""
     if request.wish.goal is None or not fit.converged or not (request.report or request.out):
         return None
     import minstein as ms
@@ -191,21 +192,19 @@ def _comparison(request: Request, fit: Any, start: Any, x: Any) -> Any:
 
 
 def _progress(request: Request) -> bool | None:
-    """Whether the library shows a progress bar: never, or if it takes long."""
+    """Return False for no progress bar, or None for one if the computation takes long."""
     return False if request.quiet or _is_other(request) else None
 
 
 def _row_names(table: data.Data) -> Any:
-    """The number of each row that this process has, as a user would look it up in the file; None if
-    it has a share.
-    """
-    import minstein as ms
+    """Return the number in the file of each row, or None if not all rows are in this process."""
+    from minstein.data.in_memory import as_rows
 
-    return None if isinstance(table.x, ms.Sharded | ms.OnDisk) else table.rows
+    return table.rows if as_rows(table.x).is_here else None
 
 
 def _spread(table: data.Data) -> data.Data:
-    """The rows of all processes, and the checks that need them all."""
+    """Return the rows of all processes, after the checks that need all of them."""
     import minstein as ms
 
     x = ms.shard(table.x)
@@ -215,7 +214,7 @@ def _spread(table: data.Data) -> data.Data:
 
 
 def _key(request: Request) -> Any:
-    """The key of a discrepancy that draws at random."""
+    """Return the key of a discrepancy that draws at random, or None for any other."""
     import jax
 
     return jax.random.key(request.seed) if request.wish.discrepancy == "cd" else None
@@ -226,7 +225,7 @@ def _solver(request: Request) -> Any:
 
 
 def _about(table: data.Data) -> tuple[str, ...]:
-    """Where the coordinates come from."""
+    """Return notes on the data: their file and columns."""
     columns = table.columns
     if len(columns) == 1:
         return (f"Data: {table.name}, column {columns[0]}.", *table.notes)

@@ -1,5 +1,6 @@
-"""`--processes`: start the processes of one fit and look after them, or take part as one of them.
-Without JAX.
+"""`--processes`: starting and watching the processes of one fit, or taking part as one of them.
+
+Nothing here loads JAX.
 """
 
 import contextlib
@@ -19,22 +20,22 @@ from .exit_status import LOST
 from .problem import Problem
 
 _AS_MEMBER = "MINSTEIN_MEMBER"
-"""The command as it was typed, in the environment of the processes that are looked after."""
+"""The environment variable that gives the processes of a fit the command as it was typed."""
 
 _WAIT = "MINSTEIN_WAIT"
-"""For how many seconds a process waits for the others, in the same environment."""
+"""The environment variable for the number of seconds that a process waits for the others."""
 
 _WAIT_HERE, _WAIT_ELSEWHERE = 300, 40
-"""On one host the launcher sees at once if a process ends, so that waiting long does no harm."""
+"""Seconds. On one host the launcher notices at once if a process ends, so a long wait is harmless."""
 
 
 def is_member() -> bool:
-    """Whether another process looks after this one."""
+    """Whether this process was started by a launcher, as one of the processes of a fit."""
     return _AS_MEMBER in os.environ
 
 
 def typed_command() -> str:
-    """The command as it was typed."""
+    """Return the command as it was typed."""
     return os.environ.get(_AS_MEMBER) or shlex.join(["minstein", *sys.argv[1:]])
 
 
@@ -48,18 +49,18 @@ class Member(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What was asked for: all processes on this host, or one that meets others at the coordinator."""
+    """The processes that were asked for: all on this host, or one that joins the coordinator."""
 
     processes: int | None = None
     coordinator: str | None = None
     process_id: int | None = None
 
     def check(self, *, source: str, bootstrap: int | None) -> None:
-        """Refuse options that do not go together."""
+        """Raise if the options cannot be combined."""
         if self.processes is None:
             if self.coordinator is not None or self.process_id is not None:
                 raise Problem(
-                    "--coordinator and --process-id belong to --processes N, the number of all processes."
+                    "--coordinator and --process-id need --processes N, the number of all processes."
                 )
             return
         self._check_meeting(self.processes)
@@ -73,11 +74,11 @@ class Wanted(NamedTuple):
             )
 
     def _check_meeting(self, processes: int) -> None:
-        """Check where the processes meet, and which of them this one is."""
+        """Raise if the address of process 0 or the number of this process is missing or wrong."""
         if (self.coordinator is None) != (self.process_id is None):
             raise Problem(
-                "--coordinator HOST:PORT and --process-id I belong together: each host gives the address of process 0 "
-                "and its own number. With neither, all processes are started on this host."
+                "--coordinator HOST:PORT and --process-id I belong together: on each host, give the address of process "
+                "0 and the number of the process. Without both, all processes are started on this host."
             )
         if self.process_id is not None and not self.process_id < processes:
             raise Problem(f"--process-id must be from 0 to {processes - 1}, got {self.process_id}.")
@@ -88,7 +89,7 @@ class Wanted(NamedTuple):
 
     @property
     def member(self) -> Member | None:
-        """Which of the processes this one is; None if no other process looks after it."""
+        """This process as one of the processes of a fit; None if no launcher started it."""
         if not is_member() or self.processes is None:
             return None
         wait = int(os.environ.get(_WAIT, _WAIT_ELSEWHERE))
@@ -96,13 +97,13 @@ class Wanted(NamedTuple):
 
     @property
     def part(self) -> tuple[int, int] | None:
-        """Which share of the rows this process has, i of P; None means all of them."""
+        """The share (i, P) of the rows that this process reads, or None for all rows."""
         member = self.member
         return None if member is None else (member.process, member.processes)
 
 
 def look_after(wanted: Wanted) -> int:
-    """Start the processes of this host and wait for them; return the status of the command."""
+    """Start the processes of this host, wait for them, and return the exit status."""
     address = wanted.coordinator or f"127.0.0.1:{_free_port()}"
     count = wanted.processes or 1
     numbers = range(count) if wanted.process_id is None else (wanted.process_id,)
@@ -121,7 +122,7 @@ def look_after(wanted: Wanted) -> int:
 
 
 def _start(address: str, number: int, *, local: bool) -> subprocess.Popen:
-    """A process that ends when this one does, because nothing holds its stdin open then."""
+    """Start a process that ends when this one does, because its stdin is then closed."""
     command = [sys.executable, "-c", "from minstein_cli import main; main()", *sys.argv[1:]]
     if local:
         command += ["--coordinator", address, "--process-id", str(number)]
@@ -131,7 +132,7 @@ def _start(address: str, number: int, *, local: bool) -> subprocess.Popen:
 
 
 def _watch(children: dict[int, subprocess.Popen], count: int) -> int:
-    """Wait until all processes have ended well, or one has not; return the status."""
+    """Wait until all processes have ended, or one has failed, and return the exit status."""
     while True:
         codes = {number: child.poll() for number, child in children.items()}
         bad = next((number for number, code in codes.items() if code not in (None, 0, 1)), None)
@@ -143,12 +144,12 @@ def _watch(children: dict[int, subprocess.Popen], count: int) -> int:
 
 
 def _report_end(number: int, code: int, count: int) -> int:
-    """Say how a process ended badly, unless it has said so itself; return the status."""
+    """Report how a process failed, unless it has done so itself, and return the exit status."""
     if code > 0:
         return code
     name = signal.Signals(-code).name
     if -code == signal.SIGABRT:
-        what = "has lost another: one has ended, did not start, or has not been heard of for 20 seconds"
+        what = "has lost another, which has ended, did not start, or has been silent for 20 seconds"
     else:
         what = f"was ended by {name}" + (
             ", perhaps because memory ran out" if -code == signal.SIGKILL else ""
@@ -182,7 +183,7 @@ def _free_port() -> int:
 
 @contextlib.contextmanager
 def take_part(*, debug: bool):
-    """End at once, whatever happens: the others must not wait for one that has failed."""
+    """End the process at once if anything inside fails, so that the others do not wait for it."""
     _keep_to_python(debug)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -197,7 +198,7 @@ def take_part(*, debug: bool):
 
 
 def _keep_to_python(debug: bool) -> None:
-    """Discard what libraries below Python print, unless debugging; keep our own output."""
+    """Discard what compiled libraries print, unless debugging, and keep Python's own output."""
     sys.stdout, sys.stderr = (
         os.fdopen(os.dup(fd), "w", buffering=1, encoding="utf-8") for fd in (1, 2)
     )
@@ -208,7 +209,7 @@ def _keep_to_python(debug: bool) -> None:
 
 
 def _end_with_parent() -> None:
-    """End with the parent: nobody writes to stdin, so reading returns only once the parent is gone."""
+    """End with the parent: nothing is written to stdin, so reading returns only when the parent ends."""
     os.read(0, 1)
     with outputs.current.lock:
         outputs.current.discard()

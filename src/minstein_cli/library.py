@@ -1,4 +1,4 @@
-"""From an entry of the catalogue to the object of the library. This loads JAX."""
+"""Looking up the object of the library that an entry of the catalogue names. This loads JAX."""
 
 import functools
 import importlib
@@ -8,5 +8,5 @@ from .catalogue import Entry
 
 
 def resolve(entry: Entry) -> Any:
-    """'models:Gaussian' is minstein.models.Gaussian; 'KSD' is minstein.KSD."""
+    """Return minstein.models.Gaussian for 'models:Gaussian', and minstein.KSD for 'KSD'."""
     return functools.reduce(getattr, entry.path.split(":"), importlib.import_module("minstein"))

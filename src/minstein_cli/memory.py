@@ -1,6 +1,4 @@
-"""How much memory this process may use in total. The library knows how much of it is left, but needs
-JAX.
-"""
+"""The total memory that this process may use; the library computes what is left, but loads JAX."""
 
 import math
 import os
@@ -12,21 +10,18 @@ _ROOT = Path("/")
 
 
 def total() -> float:
-    """Bytes: the least of what the machine has and its control groups and `ulimit -v` allow."""
+    """Return the least of what the machine has and what control groups and `ulimit -v` allow."""
     return min([_physical(), *_groups(), _address_space()])
 
 
 def _physical() -> float:
-    known = getattr(os, "sysconf_names", {})
-    return (
-        os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if "SC_PHYS_PAGES" in known
-        else math.inf
-    )
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return math.inf
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def _groups() -> Iterator[int]:
-    """The limit of each control group above this process, of version 2 and of version 1."""
+    """Yield the limit of each control group of this process, in version 2 or 1."""
     for line in _read("proc/self/cgroup").splitlines():
         number, kinds, group = line.split(":", 2)
         place = "" if number == "0" else "/memory" if "memory" in kinds.split(",") else None

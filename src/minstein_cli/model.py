@@ -9,11 +9,11 @@ from .problem import Problem, unknown
 from .spec import FORMS, Choice, Own
 
 _FULL_UP_TO = 10
-"""Variables up to which a scale is a full matrix unless told otherwise."""
+"""The most variables for which a scale is a full matrix by default."""
 
 
 class Values(NamedTuple):
-    """What the user said about parameters, by name."""
+    """The values that the user gave for parameters, by name."""
 
     settings: dict[str, Any]
     fixed: dict[str, Any]
@@ -30,7 +30,7 @@ class Values(NamedTuple):
             raise Problem(f"{name} is held by --fix, so --positive does not apply.")
 
     def notes(self) -> tuple[str, ...]:
-        """A sentence for each parameter that is held because the user said so."""
+        """Return a sentence for each parameter that the user holds."""
         told = {**self.settings, **self.fixed}
         return tuple(
             f"{name} is held at {value}."
@@ -40,7 +40,7 @@ class Values(NamedTuple):
 
 
 def check(choice: Choice | Own, values: Values) -> None:
-    """Refuse names that a family of the catalogue does not have, before anything slow is loaded."""
+    """Raise if a family does not have the parameters that were named, before JAX is loaded."""
     values.check()
     if isinstance(choice, Own):
         return
@@ -59,7 +59,7 @@ def check(choice: Choice | Own, values: Values) -> None:
 
 
 def _check_setting(parameter: Parameter, value: Any) -> None:
-    """Refuse --set for a parameter that is fitted, unless it says which form a scale has."""
+    """Raise if --set is given for a parameter that is fitted, unless it sets the form of a scale."""
     if not parameter.held and not (parameter.shape == "scale" and value in FORMS):
         name = parameter.name
         raise Problem(
@@ -68,7 +68,7 @@ def _check_setting(parameter: Parameter, value: Any) -> None:
 
 
 def _parameter(entry: Entry, name: str) -> Parameter:
-    """The parameter of this name, or an error that names those that there are."""
+    """Return the parameter of this name, or raise with the names that there are."""
     parameter = entry.parameter(name)
     if parameter is None:
         raise unknown(f"parameter of {entry.name} named", name, [p.name for p in entry.parameters])
@@ -78,8 +78,9 @@ def _parameter(entry: Entry, name: str) -> Parameter:
 def build(
     choice: Choice | Own, values: Values, x: Any, rows: Any = None
 ) -> tuple[Any, tuple[str, ...]]:
-    """The model at its start on the data, and what was decided for the user; `rows` are their
-    numbers in the file.
+    """Return the model from which the fit starts, and notes on what was chosen automatically.
+
+    `rows` holds the number in the file of each row of x.
     """
     if isinstance(choice, Choice):
         return _family(choice.entry, values, x)
@@ -89,9 +90,7 @@ def build(
 
 
 def _unconstrained(model: Any) -> tuple[str, ...]:
-    """Name the parameters that may take any value, because a function does not say where it is
-    defined.
-    """
+    """Return a note on the parameters that may take any value, for a model made from a function."""
     import minstein as ms
     from minstein.models.functions import FromLogDensity
 
@@ -99,20 +98,18 @@ def _unconstrained(model: Any) -> tuple[str, ...]:
         return ()
     free = zip(ms.params.names(model), ms.params.links(model), strict=True)
     names = [name for name, link in free if link == "identity"]
+    if not names:
+        return ()
     verb = "is" if len(names) == 1 else "are"
     advice = "--positive NAME keeps a parameter above 0."
-    return (
-        (f"{', '.join(names)} {verb} unconstrained and may become negative; {advice}",)
-        if names
-        else ()
-    )
+    return (f"{', '.join(names)} {verb} unconstrained and may become negative; {advice}",)
 
 
 # Families of the catalogue
 
 
 def _family(entry: Entry, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]:
-    """The model at its start on the data, except for the parameters that the user gave a value."""
+    """Return the family at its start on the data, except for parameters that the user gave, and notes."""
     from .library import resolve
 
     family, d = resolve(entry), x.shape[1]
@@ -132,7 +129,7 @@ def _family(entry: Entry, values: Values, x: Any) -> tuple[Any, tuple[str, ...]]
 
 
 def _shape_notes(entry: Entry, values: Values, fields: dict[str, Any]) -> tuple[str, ...]:
-    """A sentence for each shape parameter that is held at its default."""
+    """Return a sentence for each shape parameter that is held at its default."""
     given = {**values.settings, **values.fixed, **values.starts}
     return tuple(
         f"{p.name} is held at {fields[p.name]:g}, the default: "
@@ -143,9 +140,7 @@ def _shape_notes(entry: Entry, values: Values, fields: dict[str, Any]) -> tuple[
 
 
 def _given_fields(entry: Entry, values: Values, d: int) -> dict[str, Any]:
-    """The values of --fix, which are held, and of --start, from which shape parameters are fitted
-    too.
-    """
+    """Return the values of --fix, which are held, and of --start, which also free shape parameters."""
     import minstein as ms
 
     shaped = lambda name, value: _like(_parameter(entry, name), value, d)
@@ -156,9 +151,7 @@ def _given_fields(entry: Entry, values: Values, d: int) -> dict[str, Any]:
 
 
 def _form(entry: Entry, values: Values, d: int) -> tuple[str, tuple[str, ...]]:
-    """Whether a scale is a number, a vector or a matrix: as the user says, or as the number of
-    variables allows.
-    """
+    """Return whether a scale is a number, a vector or a matrix, and a note if the user did not say."""
     if d == 1 or not any(p.shape == "scale" for p in entry.parameters):
         return "scalar", ()
     told = values.settings.get("scale")
@@ -168,7 +161,7 @@ def _form(entry: Entry, values: Values, d: int) -> tuple[str, tuple[str, ...]]:
         return "scalar", ()
     if d <= _FULL_UP_TO:
         return "full", (
-            "scale is a lower-triangular matrix; --set scale=diagonal or scale=scalar makes it smaller.",
+            "scale is a lower-triangular matrix; --set scale=diagonal or scale=scalar simplifies it.",
         )
     why = f"because there are more than {_FULL_UP_TO} variables; --set scale=full or scale=scalar changes that"
     return "diagonal", (f"scale is one number for each variable, {why}.",)
@@ -186,7 +179,7 @@ def _initial(parameter: Parameter, d: int, form: str) -> Any:
 
 
 def _like(parameter: Parameter, value: Any, d: int) -> Any:
-    """A number repeated for each entry of the parameter; anything else unchanged."""
+    """Return a number repeated for each entry of the parameter, and anything else unchanged."""
     import numpy as np
 
     entries = _entries(parameter, d)
@@ -194,14 +187,14 @@ def _like(parameter: Parameter, value: Any, d: int) -> Any:
 
 
 def _entries(parameter: Parameter, d: int) -> int | None:
-    """The number of entries of a vector; None if the parameter is not a vector, or need not be."""
+    """Return the number of entries of a vector, or None if the parameter need not be one."""
     if parameter.shape in ("location", "rate"):
         return d if d > 1 else None
     return {"site": d, "pair": d * (d - 1) // 2}.get(parameter.shape)
 
 
 def _pairs(entry: Entry, d: int) -> tuple[str, ...]:
-    """Which pair of variables a coupling belongs to."""
+    """Return a note on which pair of variables each coupling belongs to."""
     if d < 3 or not any(p.shape == "pair" for p in entry.parameters):
         return ()
     return (
@@ -234,33 +227,33 @@ def _own(where: Own, values: Values) -> Any:
 
 
 def _check_values(where: Own, model: Any, x: Any, rows: Any) -> None:
-    """Refuse a model that is not finite on the data. A NaN of log p may have a finite score, and
-    would go unnoticed.
+    """Raise if the model is not finite on the data.
+
+    The score may be finite where log p is NaN, so a fit would not notice.
     """
     import jax
     import numpy as np
 
-    import minstein as ms
+    from minstein.data.in_memory import as_rows
 
     with jax.enable_x64(True):
-        values = np.asarray(jax.vmap(model)(x.local if isinstance(x, ms.Sharded) else x))
+        values = np.asarray(jax.vmap(model)(as_rows(x).local))
     bad = np.flatnonzero(~np.isfinite(values)) if values.ndim == 1 else np.zeros(0)
     if bad.size:
-        row = (
-            f"row {bad[0] + 1} of the share of this process"
-            if rows is None
-            else f"row {rows[bad[0]]}"
-        )
+        share = f"{bad[0] + 1} of the share of this process"
+        row = f"row {share if rows is None else rows[bad[0]]}"
         raise Problem(
             f"{where} returns {values[bad[0]]} at {bad.size} of {len(values)} observations, "
-            f"the first in {row}. Begin where it is finite (--start NAME=VALUE), or leave out observations "
-            "that it rules out."
+            f"the first in {row}. Start from values at which it is finite (--start NAME=VALUE), or leave out "
+            "observations that are impossible under the model."
         )
 
 
 def _make(where: Own, thing: Any, values: Values) -> Any:
-    """A model as it is; what a class or function makes from --set; or fn(params, x) at --start and
-    --fix.
+    """Return the model that the user's object is or makes.
+
+    It is the object itself, what a class or function makes from --set, or a model from a function
+    fn(params, x) with the parameters of --start and --fix.
     """
     import minstein as ms
 
@@ -285,7 +278,7 @@ def _make(where: Own, thing: Any, values: Values) -> Any:
 
 
 def _is_log_density(thing: Any) -> bool:
-    """Whether it is a function fn(params, x)."""
+    """Whether an object is a function fn(params, x)."""
     if inspect.isclass(thing):
         return False
     required = [
@@ -295,7 +288,7 @@ def _is_log_density(thing: Any) -> bool:
 
 
 def _with_held(model: Any, name: str, value: Any) -> Any:
-    """The model with a whole leaf held at a value."""
+    """Return the model with a whole leaf held at a value."""
     import numpy as np
 
     import minstein as ms
@@ -303,25 +296,22 @@ def _with_held(model: Any, name: str, value: Any) -> Any:
     leaves = ms.params.leaves(model)
     if name not in leaves:
         raise unknown("parameter to hold named", name, leaves)
-    old = leaves[name].value if ms.params.is_marked(leaves[name]) else leaves[name]
-    return ms.params.with_leaf(model, name, ms.fixed(_broadcast(name, value, np.shape(old))))
+    shape = np.shape(ms.params.plain(leaves[name]))
+    return ms.params.with_leaf(model, name, ms.fixed(_broadcast(name, value, shape)))
 
 
 def _with_positive(model: Any, name: str) -> Any:
-    """The model with a whole leaf marked as positive, at the value it has."""
+    """Return the model with a whole leaf marked as positive, at its present value."""
     import minstein as ms
 
     leaves = ms.params.leaves(model)
     if name not in leaves:
         raise unknown("parameter named", name, leaves)
-    leaf = leaves[name]
-    return ms.params.with_leaf(
-        model, name, ms.positive(leaf.value if ms.params.is_marked(leaf) else leaf)
-    )
+    return ms.params.with_leaf(model, name, ms.positive(ms.params.plain(leaves[name])))
 
 
 def _with_start(model: Any, name: str, value: Any) -> Any:
-    """The model with a leaf, or one entry of it, at a value."""
+    """Return the model with a leaf, or one entry of it, set to a value."""
     import numpy as np
 
     import minstein as ms

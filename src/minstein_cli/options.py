@@ -8,13 +8,15 @@ import click
 from click.shell_completion import CompletionItem
 
 from .catalogue import DIFFUSIONS, DISCREPANCIES, KERNELS, MODELS, SOLVERS, Entry, names
+from .formats import list_formats
 
 FILE = click.Path(path_type=Path)
 
 
 class Named(click.ParamType):
-    """A name of the catalogue, perhaps with arguments, or a place in the user's own code. The shell
-    completes names.
+    """A name in the catalogue, perhaps with arguments, or a name in the user's own code.
+
+    The shell completes names in the catalogue.
     """
 
     name = "name"
@@ -54,7 +56,7 @@ def _group_of(parameter: click.Parameter) -> str:
 
 
 ARGUMENTS = {
-    "source": "A CSV, Parquet or .npy file with a row for each observation; - for CSV on stdin; or dataset:NAME.",
+    "source": f"A {list_formats()} file with a row for each observation; - for CSV on stdin; or dataset:NAME.",
 }
 
 
@@ -85,8 +87,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "--drop-missing": {"is_flag": True, "help": "Leave out rows with missing values."},
         "--on-disk/--in-memory": {
             "default": None,
-            "help": "Whether a Parquet or .npy file is read in blocks; by default if it is larger than a quarter of "
-            "the memory.",
+            "help": f"Whether a {list_formats(in_blocks=True)} file is read in blocks; by default if it is larger than "
+            "a quarter of the memory.",
         },
     },
     "Model": {
@@ -111,11 +113,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "--start": {
             "multiple": True,
             "metavar": "NAME=VALUE",
-            "help": "Start from this value: --start loc=0. A shape parameter with a start is fitted too.",
+            "help": "Start from this value: --start loc=0. This also frees a shape parameter.",
         },
         "--space": {
             "metavar": "box:LOW,HIGH",
-            "help": "Where the density ends: box:0,inf for positive data, box:0,1; by default detected automatically.",
+            "help": "The support of the density, such as box:0,inf or box:0,1; by default detected automatically.",
         },
         "--positive": {
             "multiple": True,
@@ -127,7 +129,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "--discrepancy/-d": {
             "metavar": "NAME",
             "type": Named(DISCREPANCIES),
-            "help": f"What to minimise: {_of(DISCREPANCIES)}; by default ksd, or mpf for a discrete model.",
+            "help": f"The discrepancy: {_of(DISCREPANCIES)}; by default ksd, or mpf for a discrete model.",
         },
         "--kernel/-k": {
             "metavar": "NAME[:ARGS]",
@@ -218,20 +220,20 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 
 
-def _declared(key: str) -> tuple[tuple[str, ...], str]:
-    """'--model/-m' as the declarations click wants, and the name under which it hands the value on."""
+def _declarations(key: str) -> tuple[tuple[str, ...], str]:
+    """Return the declarations that click needs for '--model/-m', and the name of the argument."""
     name = key.partition("/")[0].removeprefix("--").replace("-", "_")
     return ((key, name) if "/--" in key else (*key.split("/"), name)), name
 
 
-GROUPS = {title: [_declared(key)[1] for key in options] for title, options in OPTIONS.items()} | {
-    "Other": []
-}
+GROUPS = {
+    title: [_declarations(key)[1] for key in options] for title, options in OPTIONS.items()
+} | {"Other": []}
 
 
 def every_option(command: Callable) -> Callable:
     """Decorate the function of `minstein fit`."""
     for options in reversed(OPTIONS.values()):
         for key, settings in reversed(options.items()):
-            command = click.option(*_declared(key)[0], **settings)(command)
+            command = click.option(*_declarations(key)[0], **settings)(command)
     return command

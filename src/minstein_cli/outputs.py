@@ -1,4 +1,4 @@
-"""Output files that appear together, once all of them have been written."""
+"""Output files that appear together, after all of them have been written."""
 
 import contextlib
 import hashlib
@@ -12,8 +12,8 @@ from pathlib import Path
 from .problem import Problem
 
 SUMS = "minstein.sha256"
-"""The name of the list of a directory's files, which is replaced last: where it does not agree with
-them, the process was killed among the renames. `sha256sum -c` reads it.
+"""The name of the list of a directory's files, which `sha256sum -c` reads. It is replaced last: if it
+does not agree with the files, the process was killed between renames.
 """
 
 _PICTURES = ("trace", "density", "intervals", "influence", "loss")
@@ -28,7 +28,7 @@ IN_DIRECTORY = (
 
 
 def check(targets: list[Path], *, inputs: Mapping[str, str]) -> None:
-    """Refuse, before the work, a file that could not be written after it."""
+    """Raise before the fit if a file could not be written after it."""
     seen: dict[Path, Path] = {}
     for target in targets:
         place = destination(target)
@@ -48,9 +48,9 @@ def check(targets: list[Path], *, inputs: Mapping[str, str]) -> None:
 
 
 def destination(target: Path) -> Path:
-    """Return the file that a path names, links followed, or refuse what is not a regular file."""
+    """Return the file that a path names, with links resolved, or raise if it is not a regular file."""
     if target.is_dir():
-        raise Problem(f"{target} is a directory, and a file is to be written there.")
+        raise Problem(f"{target} is a directory, not a file. Give the path of a file.")
     if target.is_symlink() and not target.exists():
         raise Problem(
             f"{target} is a link to something that does not exist. Give the path of a file."
@@ -63,11 +63,9 @@ def destination(target: Path) -> Path:
 
 
 class Batch:
-    """Files that are written to hidden directories beside their places, and then renamed one after
-    another.
+    """Files that are written to hidden directories beside their destinations, and then renamed.
 
-    Whoever wants to end the process holds `lock`: then no file is being renamed, and `discard`
-    removes the rest.
+    To end the process, hold `lock`, so that no file is being renamed, and call `discard`.
     """
 
     def __init__(self) -> None:
@@ -91,7 +89,7 @@ class Batch:
         return self._parts[target]
 
     def list_sums(self, directory: Path) -> None:
-        """Write the list of the files of a directory; to be called after all others."""
+        """Write the list of the files of a directory. Call this after writing all of them."""
         lines = [
             f"{_sum(part)}  {target.name}\n"
             for target, part in self._parts.items()
@@ -100,8 +98,8 @@ class Batch:
         self.beside(directory / SUMS).write_text("".join(sorted(lines)), encoding="utf-8")
 
     def rename(self) -> None:
-        """Put every file in its place, the lists last, and remove those of an earlier run that have
-        no successor.
+        """Move every file to its destination, the lists last, and remove outdated files of an earlier
+        run.
         """
         for part in self._parts.values():
             _flush(part)
@@ -113,14 +111,9 @@ class Batch:
                 self.written.append(target)
 
     def _remove_earlier(self, sums: Path) -> None:
-        """Remove the files of ours that an earlier list has and this batch does not, unless they
-        have been changed.
-        """
-        for line in (
-            sums.read_text(encoding="utf-8", errors="replace").splitlines()
-            if sums.is_file()
-            else ()
-        ):
+        """Remove the files of an earlier list that this batch lacks, unless they have been changed."""
+        text = sums.read_text(encoding="utf-8", errors="replace") if sums.is_file() else ""
+        for line in text.splitlines():
             digest, _, name = line.partition("  ")
             file = sums.with_name(name) if name in IN_DIRECTORY else sums
             if (
@@ -132,7 +125,7 @@ class Batch:
                 file.unlink()
 
     def failure(self, reason: str) -> str:
-        """Return what could not be written, and what had been."""
+        """Return a message on what could not be written, and what had been."""
         missing = ", ".join(str(target) for target in self._parts if target not in self.written)
         there = (
             f" Written before that: {', '.join(map(str, self.written))}." if self.written else ""
@@ -140,7 +133,7 @@ class Batch:
         return f"{missing} could not be written: {reason}.{there}"
 
     def discard(self) -> None:
-        """Remove what has not been put in its place."""
+        """Remove everything that has not been moved to its destination."""
         for directory in self._hidden.values():
             shutil.rmtree(directory, ignore_errors=True)
         for directory in reversed(self._made):
@@ -149,12 +142,12 @@ class Batch:
 
 
 current = Batch()
-"""The batch that is being written, for whoever ends the process."""
+"""The batch that is being written, for the code that ends the process."""
 
 
 @contextlib.contextmanager
 def together() -> Iterator[Batch]:
-    """A batch that is renamed once all is written. If anything fails before that, all is as it was."""
+    """Yield a batch that is renamed at the end. If anything fails before, no file is changed."""
     global current
     current = batch = Batch()
     try:
@@ -172,7 +165,7 @@ def _sum(path: Path) -> str:
 
 
 def _flush(path: Path) -> None:
-    """Have the system write a file down to the disk, and hear about it if it cannot."""
+    """Make the system write a file to the disk, and raise if it cannot."""
     handle = os.open(path, os.O_RDWR)
     try:
         os.fsync(handle)

@@ -12,7 +12,7 @@ from .spec import Own
 
 
 def load(own: Own) -> Any:
-    """The object that the user names."""
+    """Return the object that the user names."""
     try:
         module = _file(Path(own.place)) if own.is_file else _module(own.place)
     except (Exception, SystemExit) as reason:

@@ -10,12 +10,12 @@ from .problem import Problem, unknown
 
 
 def names() -> list[str]:
-    """The names of the pages, in alphabetical order."""
+    """Return the names of the pages in alphabetical order."""
     return sorted(path.stem for path in _directory().glob("*.md"))
 
 
 def text(name: str) -> str:
-    """The text of a page, by its name, with or without .md."""
+    """Return the text of the page of this name, with or without .md."""
     known, wanted = names(), name.lower().removesuffix(".md")
     if wanted not in known:
         advice = "The options of a command: minstein COMMAND --help."
@@ -24,7 +24,7 @@ def text(name: str) -> str:
 
 
 def listing() -> str:
-    """The names of the pages with their titles, a line for each."""
+    """Return the names of the pages with their titles, one on each line."""
     width = max(map(len, names()))
     return "".join(f"{name:<{width}}  {_title(text(name))}\n" for name in names())
 
@@ -42,9 +42,7 @@ def _title(page: str) -> str:
 
 
 def _directory() -> Path:
-    """Where the pages are: in the package if it was installed from a wheel, else in the source
-    checkout.
-    """
+    """Return the directory of the pages, in an installed package or in a source checkout."""
     spec = importlib.util.find_spec("minstein")  # this does not run the package, so JAX stays out
     if spec is None or spec.origin is None:
         raise Problem("minstein is not installed, so its pages cannot be found.")

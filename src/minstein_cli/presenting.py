@@ -1,4 +1,4 @@
-"""A fit on stdout: a table for people, JSON for programs."""
+"""Printing a fit on stdout: as a table, or as JSON for programs."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from .plain import escape_json, plain
 
 
 class Done(NamedTuple):
-    """A fit, its data and its bootstrap, and how they are to be presented."""
+    """A fit, its data and its bootstrap, and how to present them."""
 
     fit: Any
     data: Data
@@ -24,7 +24,7 @@ class Done(NamedTuple):
 
 
 def show(done: Done, *, as_json: bool) -> None:
-    """Print the fit as a table, as JSON or not at all, and what to do if it did not converge."""
+    """Print the fit as a table, as JSON or not at all, with advice if it did not converge."""
     fit = done.fit
     if as_json:
         print(escape_json(json.dumps(describe(done), indent=1, ensure_ascii=False)))
@@ -45,7 +45,7 @@ _ADVICE = (
 
 
 def bootstrap_summary(done: Done) -> Any:
-    """The bootstrap as a table of the same kind as the fit's."""
+    """Return the bootstrap as a table like that of the fit."""
     from minstein.result.summary import Summary
 
     found, alpha = done.bootstrap, done.alpha
@@ -58,7 +58,7 @@ def bootstrap_summary(done: Done) -> Any:
 
 
 def describe(done: Done) -> dict[str, Any]:
-    """The fit for a program to read; null if there is no number."""
+    """Return the fit as values for JSON; a number that is not finite becomes null."""
     fit = done.fit
     ends = fit.conf_int(done.alpha)
     facts: dict[str, Any] = {

@@ -9,7 +9,7 @@ class Problem(Exception):
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, advice: str = "") -> Problem:
-    """The error for a name that does not exist: it lists those that do, and suggests the nearest."""
+    """Return the error for an unknown name, which lists the known ones and suggests the nearest."""
     names = list(known)
     near = difflib.get_close_matches(name, names, 1, 0.5)
     guess = f" Did you mean {near[0]!r}?" if near else ""

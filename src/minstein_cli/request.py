@@ -1,4 +1,4 @@
-"""What `minstein fit` was asked for, and the refusals that need neither the data nor JAX."""
+"""What `minstein fit` was asked for, and the checks of it that need neither the data nor JAX."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -35,7 +35,7 @@ class Request(NamedTuple):
         return [path for path in (self.report, self.save) if path is not None]
 
     def _check_on_disk(self) -> None:
-        """Refuse what needs every row in memory."""
+        """Raise if an option needs every row in memory."""
         asked = {
             "--bootstrap": self.bootstrap,
             "--report": self.report,
@@ -45,12 +45,12 @@ class Request(NamedTuple):
         }
         for option in [name for name, value in asked.items() if value]:
             raise Problem(
-                f"{option} does not go with data that are read from disk in blocks. Leave it out, or let them be read "
-                "as a whole: --in-memory."
+                f"{option} cannot be combined with data that are read from disk in blocks. Leave it out, or read the "
+                "data as a whole with --in-memory."
             )
 
     def check(self) -> None:
-        """Refuse what can be refused without JAX."""
+        """Raise if the request is wrong in a way that can be detected without JAX."""
         data.check_source(self.source)
         self.wanted.check(source=self.source, bootstrap=self.bootstrap)
         if data.stays_on_disk(self.source, self.reading):
@@ -68,5 +68,5 @@ class Request(NamedTuple):
 
 
 def _code(model: Choice | Own) -> dict[str, str]:
-    """The file that a user's own model is in."""
+    """Return the file of the user's own model, if it is in a file."""
     return {"model": model.place} if isinstance(model, Own) and model.is_file else {}

@@ -1,4 +1,4 @@
-"""The commands that only look: show, compare, datasets."""
+"""The commands that only display: show, compare, datasets."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +12,7 @@ _FORMATS = {"text": None, "markdown": "to_markdown", "latex": "to_latex", "html"
 
 
 def show(path: Path, alpha: float, form: str) -> None:
-    """The summary of a saved fit."""
+    """Print the summary of a saved fit."""
     summary = _load([path])[0].summary(alpha)
     method = _FORMATS[form]
     if method is None:
@@ -22,7 +22,7 @@ def show(path: Path, alpha: float, form: str) -> None:
 
 
 def compare(paths: list[Path]) -> None:
-    """Estimates with standard errors, a column for each fit."""
+    """Print estimates with standard errors, one column for each fit."""
     if len(paths) < 2:
         raise Problem("A comparison needs at least two fits.")
     fits = _load(paths)
@@ -42,7 +42,7 @@ def _load(paths: list[Path]) -> list[Any]:
 
 
 def _short(paths: list[Path]) -> list[str]:
-    """The names of the files, with their directories if the names alone are not distinct."""
+    """Return the names of the files, with their directories if the names are not distinct."""
     return [
         path.stem if [p.stem for p in paths].count(path.stem) == 1 else str(path) for path in paths
     ]
@@ -56,7 +56,7 @@ def _estimate(fit: Any, name: str) -> str:
 
 
 def _discrepancy(fit: Any) -> str:
-    """'KSD', 'SM', or 'DKSD, Redescending'."""
+    """Return 'KSD', 'SM', 'DKSD, Redescending' or similar."""
     import minstein as ms
     from minstein.stein.diffusions import Constant
 
@@ -92,7 +92,7 @@ def _caveats(fits: list[Any]) -> list[str]:
 
 
 def datasets() -> None:
-    """The data that ship with minstein."""
+    """Print a list of the data that ship with minstein."""
     with screen.stage("Loading JAX", quiet=False):
         import minstein as ms
     found = {name: ms.datasets.load(name) for name in ms.datasets.names()}

@@ -1,4 +1,4 @@
-"""What is shown: tables, summaries, what is being done. Rich on a terminal, plain text elsewhere."""
+"""Printing tables, summaries and progress: with Rich on a terminal, as plain text elsewhere."""
 
 import contextlib
 import sys
@@ -14,19 +14,17 @@ from .catalogue import Entry, Parameter
 from .plain import plain
 
 _WIDE = 1000
-"""Where nobody looks at the output but a program, no line is broken."""
+"""The width if the output is not a terminal, so that no line is wrapped."""
 
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Leave a reader that has gone to whoever runs the command; Rich would end it with status
-        1.
-        """
+        """Raise, so that the caller sets the exit status; Rich would exit with status 1."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Text as it is: no markup, no highlighting. Colours only on a terminal."""
+    """Return a console that prints text unchanged, and uses colours only on a terminal."""
     screen = _Console(markup=False, highlight=False, soft_wrap=False)
     if not screen.is_terminal:
         screen.width = _WIDE
@@ -35,7 +33,7 @@ def console() -> Console:
 
 @contextlib.contextmanager
 def stage(text: str, *, quiet: bool) -> Iterator[None]:
-    """A line on stderr that says what is being done, and goes away; only on a terminal."""
+    """Show on stderr what is being done, until it is done; only on a terminal."""
     shown = sys.stderr.isatty() and not quiet
     if shown:
         sys.stderr.write(f"\r\x1b[2K\x1b[2m{text} …\x1b[0m")
@@ -49,14 +47,14 @@ def stage(text: str, *, quiet: bool) -> Iterator[None]:
 
 
 def entries(rows: tuple[Entry, ...], note: str) -> None:
-    """A table of the catalogue."""
+    """Print entries of the catalogue as a table."""
     titles = ("name", "parameters", "what it is")
     listing(titles, [(e.name, ", ".join(map(_brief, e.parameters)) or "–", e.line) for e in rows])
     console().print(f"\n{note}")
 
 
 def listing(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """A line for each row, where the terminal is wide enough."""
+    """Print a table, with one line for each row if the terminal is wide enough."""
     screen = console()
     table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
     for i, title in enumerate(titles):
@@ -67,7 +65,7 @@ def listing(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
 
 
 def entry(one: Entry) -> None:
-    """One entry of the catalogue, with the meaning of its parameters."""
+    """Print one entry of the catalogue, with the meaning of its parameters."""
     screen = console()
     screen.print(Text.assemble((one.name, "bold"), f": {one.line}"))
     for p in one.parameters:
@@ -75,7 +73,7 @@ def entry(one: Entry) -> None:
 
 
 def _origin(p: Parameter) -> str:
-    """Where the value of a parameter comes from."""
+    """Return where the value of a parameter comes from."""
     if p.required:
         return "; must be given"
     if p.option:
@@ -84,7 +82,7 @@ def _origin(p: Parameter) -> str:
 
 
 def _brief(p: Parameter) -> str:
-    """'loc', 'df=5', or 'c (--lengthscale)' if it has an option of its own."""
+    """Return 'loc', 'df=5', or 'c (--lengthscale)' for a parameter with its own option."""
     if p.option:
         return f"{p.name} ({p.option})"
     return f"{p.name}={_default(p)}" if isinstance(p.default, float) or p.held else p.name
@@ -95,7 +93,7 @@ def _default(p: Parameter) -> str:
 
 
 def summary(table: Any) -> None:
-    """A `Summary` of the library: as it prints itself, or laid out for the width of the terminal."""
+    """Print a `Summary` of the library, laid out for the terminal if there is one."""
     screen = console()
     if not screen.is_terminal:
         print(table)
@@ -125,9 +123,7 @@ def _number(value: float) -> str:
 
 
 def side_by_side(columns: list[str], rows: list[tuple[str, list[str]]], notes: list[str]) -> None:
-    """Print a row for each name and a column for each fit, in as many tables as the width of the
-    screen calls for.
-    """
+    """Print one row for each name and one column for each fit, in several tables if necessary."""
     screen = console()
     columns = list(map(plain, columns))
     rows = [(plain(name), list(map(plain, cells))) for name, cells in rows]
@@ -142,7 +138,7 @@ def side_by_side(columns: list[str], rows: list[tuple[str, list[str]]], notes: l
 def _table(
     screen: Console, columns: list[str], rows: list[tuple[str, list[str]]], chosen: list[int]
 ) -> Table:
-    """A table of some of the columns."""
+    """Return a table of some of the columns."""
     table = Table(box=SIMPLE if screen.is_terminal else None, pad_edge=False, show_edge=False)
     table.add_column("", style="bold", no_wrap=True)
     for i in chosen:
@@ -153,13 +149,13 @@ def _table(
 
 
 def _widths(columns: list[str], rows: list[tuple[str, list[str]]]) -> list[int]:
-    """The width of each column: that of its longest text."""
+    """Return the width of each column, which is that of its longest text."""
     texts = zip(columns, *(cells for _, cells in rows), strict=True)
     return [max(map(len, column)) for column in texts]
 
 
 def _pack(widths: list[int], room: int) -> list[list[int]]:
-    """Columns in order, as many to a table as there is room for, and at least one."""
+    """Return the columns of each table: as many as there is room for, but at least one."""
     tables: list[list[int]] = [[]]
     for i, width in enumerate(widths):
         if tables[-1] and sum(widths[j] + 3 for j in tables[-1]) + width + 3 > room:

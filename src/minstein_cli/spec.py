@@ -1,4 +1,4 @@
-"""Reading what was typed: name=value, name:arguments, and the places where a user's own code lives."""
+"""Parsing what was typed: name=value, name:arguments, and names in the user's own code."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -33,8 +33,10 @@ MAY_BE_OWN = ("model", "kernel", "diffusion")
 
 
 def choose(kind: str, text: str, entries: tuple[Entry, ...]) -> Choice | Own:
-    """'decay:2', 'matern:smoothness=3.5': an entry with arguments; 'file.py:name',
-    'package.module:name': one's own.
+    """Return the entry that was named, with its arguments, or the name in the user's own code.
+
+    'decay:2' and 'matern:smoothness=3.5' are entries; 'file.py:name' and 'package.module:name' are
+    the user's own.
     """
     head, colon, rest = text.partition(":")
     entry = find(entries, head)
@@ -55,7 +57,7 @@ def choose(kind: str, text: str, entries: tuple[Entry, ...]) -> Choice | Own:
 
 
 def _arguments(kind: str, entry: Entry, text: str) -> dict[str, Any]:
-    """'2,centre=0' as {'alpha': 2.0, 'centre': 0.0}: by position first, then by name."""
+    """Return {'alpha': 2.0, 'centre': 0.0} for '2,centre=0': by position first, then by name."""
     arguments: dict[str, Any] = {}
     known = [parameter.name for parameter in entry.parameters]
     for position, part in enumerate(text.split(",")):
@@ -91,7 +93,10 @@ def number(text: str, what: str) -> float:
 
 
 def assignments(option: str, texts: Iterable[str]) -> dict[str, Any]:
-    """['df=5', 'loc=0,1', 'scale=1,0;0.5,2'] as numbers, lists and lists of lists by name."""
+    """Return the values in 'df=5', 'loc=0,1' and 'scale=1,0;0.5,2', by name.
+
+    They are numbers, lists and lists of lists.
+    """
     found: dict[str, Any] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in text.partition("="))
@@ -104,7 +109,7 @@ def assignments(option: str, texts: Iterable[str]) -> dict[str, Any]:
 
 
 def box(text: str) -> tuple[float, float]:
-    """'box:0,inf' as the pair of its ends."""
+    """Return the pair of ends of 'box:0,inf'."""
     kind, _, ends = text.partition(":")
     if kind != "box" or ends.count(",") != 1:
         raise Problem(
@@ -117,7 +122,7 @@ def box(text: str) -> tuple[float, float]:
 
 
 FORMS = ("full", "diagonal", "scalar")
-"""What the scale of a model of several variables may be, as in --set scale=diagonal."""
+"""The forms of the scale of a model of several variables, as in --set scale=diagonal."""
 
 
 def _value(text: str, what: str) -> Any:

@@ -1,6 +1,4 @@
-"""How a text file is written: where its lines end, what comes before the table, and what divides
-its columns.
-"""
+"""The layout of a text file: how lines end, what precedes the table, and what separates columns."""
 
 import csv
 import io
@@ -10,12 +8,14 @@ from typing import Any
 from .problem import Problem
 
 HEAD = 1 << 16
-"""Bytes that are looked at to find out how a text file is written."""
+"""The number of bytes from which the layout is detected."""
 
 DELIMITERS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 """In the order in which they are tried: those that are rare in numbers and names come first."""
 
 _LINES = 100
+"""The number of lines of the table from which the delimiter is detected."""
+
 MISSING = (
     "",
     "NA",
@@ -34,24 +34,21 @@ MISSING = (
     ".",
     "?",
 )
-
-
-PACKED = (b"PK", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"(\xb5/\xfd")
-BINARY = (b"\x93NUMPY", b"PAR1", *PACKED)
-"""How files begin that are not text."""
+"""How a missing value is written."""
 
 
 def has_bare_returns(text: bytes) -> bool:
     """Whether lines end in a carriage return alone, as on old Macs."""
-    return not text.startswith(BINARY) and b"\r" in text and b"\n" not in text
+    return b"\r" in text and b"\n" not in text
 
 
 def unix_lines(content: bytes) -> bytes:
+    """Return the text with every line ending in a line feed, unless its lines end as on Windows."""
     return content.replace(b"\r", b"\n") if has_bare_returns(content) else content
 
 
 def lines_of(source: str, begin: bytes, part: tuple[int, int]) -> bytes:
-    """The lines of the table that begin in this process's share of its bytes."""
+    """Return the lines that begin in process i's share of the bytes of the table."""
     skip, _ = head(source, begin)
     first = sum(len(line) + 1 for line in begin.split(b"\n")[:skip])
     size = Path(source).stat().st_size
@@ -63,7 +60,7 @@ def lines_of(source: str, begin: bytes, part: tuple[int, int]) -> bytes:
 
 
 def _line_start(file: Any, position: int, first: int) -> int:
-    """Where the first line begins at or after a position."""
+    """Return where the first line that begins at or after a position starts."""
     if position <= first:
         return first
     file.seek(position - 1)
@@ -72,26 +69,24 @@ def _line_start(file: Any, position: int, first: int) -> int:
 
 
 def beginning(content: bytes) -> bytes:
-    """The first whole lines: at least HEAD bytes, the rest of the line that ends there, and one
-    more.
-    """
+    """Return the first lines: HEAD bytes, the rest of the line in which they end, and one more."""
     end = content.find(b"\n", content.find(b"\n", HEAD) + 1) if len(content) > HEAD else -1
     return content if end < 0 else content[: end + 1]
 
 
 def block(lines: list[str]) -> int:
-    """How many bytes Arrow parses at once: its own default, or enough for several lines."""
+    """Return the number of bytes for Arrow to parse at once: its default, or several lines."""
     return max(1 << 20, 8 * max(map(len, lines)))
 
 
 def head(source: str, begin: bytes) -> tuple[int, list[str]]:
-    """How many lines of comment and blank lines there are before the table, and the first lines of
-    it.
-    """
+    """Return the number of comments and blank lines before the table, and its first lines."""
     try:
         lines = io.StringIO(begin.decode("utf-8-sig")).readlines()
     except UnicodeDecodeError as reason:
-        raise Problem(f"{source} is neither text in UTF-8 nor a Parquet or .npy file.") from reason
+        raise Problem(
+            f"{source} is neither text in UTF-8 nor in any other format that minstein reads."
+        ) from reason
     skip = next(
         (i for i, line in enumerate(lines) if line.strip() and not line.startswith("#")), len(lines)
     )
@@ -101,6 +96,7 @@ def head(source: str, begin: bytes) -> tuple[int, list[str]]:
 
 
 def delimiter(given: str | None, lines: list[str]) -> str:
+    """Return the delimiter that the user gives, or the first that separates columns."""
     if given is not None:
         delimiter = DELIMITERS.get(given, given.replace("\\t", "\t"))
         if len(delimiter) != 1:
@@ -112,7 +108,7 @@ def delimiter(given: str | None, lines: list[str]) -> str:
 
 
 def _divides(lines: list[str], delimiter: str) -> bool:
-    """Whether the delimiter cuts every line into the same number of parts, two at least."""
+    """Whether the delimiter cuts every line into the same number of parts, at least two."""
     try:
         counts = {len(row) for row in csv.reader(lines, delimiter=delimiter) if row}
     except csv.Error:  # a line that it does not cut may be longer than a cell can be
@@ -121,7 +117,7 @@ def _divides(lines: list[str], delimiter: str) -> bool:
 
 
 def is_number(cell: str, decimal: str) -> bool:
-    """Whether a cell of the first row is data: a number, or a mark for a missing one."""
+    """Whether a cell holds data: a number, or a mark for a missing value."""
     cell = cell.strip()
     if cell in MISSING:
         return True

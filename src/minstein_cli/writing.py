@@ -1,4 +1,4 @@
-"""A fit as files: the fit itself, its report, its summary and its pictures."""
+"""Writing a fit to files: the fit itself, its report, its summary and its pictures."""
 
 import warnings
 from pathlib import Path
@@ -11,7 +11,7 @@ from .problem import Problem
 
 
 def write(done: Done, *, out: Path | None, report: Path | None, save: Path | None) -> list[Path]:
-    """Every file that was asked for, all or none."""
+    """Write every file that was asked for, all or none, and return their paths."""
     wanted = [path for path in (save, report, out) if path is not None]
     if not wanted:
         return []
@@ -59,19 +59,20 @@ def _report(done: Done, path: Path) -> None:
 
 
 _ROWS_FOR_LOSS = 2000
-"""Observations up to which the loss is evaluated on a grid, for its picture."""
+"""The most observations for which the loss is evaluated on a grid, for its picture."""
 
 
 def _pictures(done: Done) -> dict[str, Any]:
-    """The pictures that this fit has."""
+    """Return the pictures that can be drawn of this fit, by name."""
     import numpy as np
 
     import minstein as ms
+    from minstein.data.in_memory import as_rows
 
     fit, x = done.fit, done.data.x
     certain = bool(fit.converged and np.isfinite(fit.cov_params()).all())
     continuous = not ms.spaces.space_of(fit.model).discrete
-    few = fit.n <= _ROWS_FOR_LOSS and not isinstance(x, ms.Sharded)
+    few = fit.n <= _ROWS_FOR_LOSS and as_rows(x).is_here
     names = dict(zip(("xlabel", "ylabel"), done.data.columns, strict=False))
     drawable = {
         "trace": (True, lambda ax: ms.plot.trace(fit, ax=ax)),
@@ -99,9 +100,8 @@ def _draw(picture: Any, path: Path) -> None:
             "--out draws pictures, which needs matplotlib: pip install 'minstein[plots]'."
         ) from reason
     with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", "Glyph", UserWarning
-        )  # a name may have signs that the font lacks
+        # A name may contain characters that the font lacks.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
         figure = Figure(layout="constrained", dpi=150)
         FigureCanvasAgg(figure)
         picture(figure.add_subplot())

@@ -520,4 +520,4 @@ def test_rows_on_disk(minstein):
         assert found["parameters"]["loc"][part] == pytest.approx(expected["parameters"]["loc"][part], rel=1e-9)
     refused = minstein(*fit, "--on-disk", "--bootstrap", 10)
     assert refused.exit_code == 2
-    assert "--bootstrap does not go with data that are read from disk in blocks" in refused.stderr
+    assert "--bootstrap cannot be combined with data that are read from disk in blocks" in refused.stderr

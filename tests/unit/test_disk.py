@@ -164,7 +164,7 @@ def test_files_that_cannot_be_read(tmp_path, folder):
         ("objects.npy", TypeError, "holds object, not real numbers. Python objects are never loaded"),
         ("cube.npy", ValueError, r"shape \(n, d\) or \(n,\), got \(2, 2, 2\)"),
         ("nothing.npy", ValueError, r"its shape is \(0, 2\)"),
-        ("x.csv", ValueError, "neither a .npy nor a Parquet file"),
+        ("x.csv", ValueError, "not in the format of .npy and Parquet files"),
         ("short.npy", ValueError, "shorter than 300 rows of 2 columns"),
         ("broken.parquet", ValueError, "cannot be read"),
     ):
@@ -195,7 +195,7 @@ def test_a_file_that_changes_gives_no_result(tmp_path):
     x = ms.OnDisk(tmp_path / "x.npy", block=64)
     assert x.survey(ms.spaces.REALS).bad_count == 0
     np.save(tmp_path / "x.npy", ROWS[:200])
-    with pytest.raises(RuntimeError, match=r"was changed after ms\.OnDisk had opened it"):
+    with pytest.raises(RuntimeError, match=r"was changed after ms\.OnDisk opened it"):
         ms.SM()(MODEL, x)
 
 

@@ -122,7 +122,7 @@ def test_shares_of_a_file_are_the_whole(name, tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--process-id", "0"], "belong to --processes"),
+        (["--process-id", "0"], "need --processes"),
         (["--processes", "2", "--process-id", "0"], "belong together"),
         (["--processes", "2", "--coordinator", "a:1", "--process-id", "2"], "from 0 to 1, got 2"),
         (["--processes", "2", "--coordinator", "a", "--process-id", "0"], "HOST:PORT"),
@@ -176,7 +176,7 @@ def test_a_process_that_dies_is_noticed_by_the_others(data):
     told = [child.communicate(timeout=60)[0] for child in children[:2]]
     assert time.monotonic() - began < 60
     for child, text in zip(children[:2], told, strict=True):
-        assert (child.returncode == 3 and "ProcessLost: A process that has some of the rows has ended" in text) or (
+        assert (child.returncode == 3 and "ProcessLost: A process that holds some of the rows has ended" in text) or (
             child.returncode == -6  # JAX has noticed first, and ends the process with its own message
         )
 

@@ -39,7 +39,7 @@ def with_nan(x):
         ({"a": 1.0}, TypeError, r"array of shape \(n, d\) or \(n,\), got dict"),
         ([1.0, None], TypeError, "the entry in row 1 is None"),
         (X + 1j, TypeError, r"got complex128.*x\.real"),
-        (pd.DataFrame({"a": X, "b": ["q"] * 40}), TypeError, r"'b' hold no numbers.*select_dtypes\(\"number\"\)"),
+        (pd.DataFrame({"a": X, "b": ["q"] * 40}), TypeError, r"'b' do not hold numbers.*select_dtypes\(\"number\"\)"),
         (pd.DataFrame({"a": np.arange(40), "b": np.arange(40)}), TypeError, r"floating point, got int64"),
         (with_nan(X), ValueError, r"row 3\).*with x\[np\.isfinite\(x\)\]\."),
         (with_nan(X2), ValueError, r"with x\[np\.isfinite\(x\)\.all\(axis=1\)\]\."),
@@ -157,7 +157,7 @@ def test_solvers_by_name(name):
 @pytest.mark.parametrize(
     ("discrepancy", "error", "message"),
     [
-        ("sn", ValueError, "'sn' is not a known name; these are: ksd, sm, .*efficient, robust"),
+        ("sn", ValueError, "'sn' is not a known name. The known names are: ksd, sm, .*efficient, robust"),
         (ms.MPF, TypeError, r"got the class MPF\. Call it: MPF\(\.\.\.\)"),
         (ms.SM, TypeError, r"got the function SM\. Call it"),
         (3.0, TypeError, "got the value 3.0"),
@@ -172,7 +172,7 @@ def test_what_is_not_a_discrepancy(discrepancy, error, message):
 @pytest.mark.parametrize(
     ("solver", "error", "message"),
     [
-        ("newton", ValueError, "'newton' is not a known name; these are: gauss-newton, lbfgs"),
+        ("newton", ValueError, "'newton' is not a known name. The known names are: gauss-newton, lbfgs"),
         (ms.LBFGS, TypeError, r"got the class LBFGS\. Call it"),
         (3, TypeError, "got the value 3"),
     ],
@@ -216,7 +216,7 @@ class TestIntegersAsKeys:
 
     @pytest.mark.parametrize("key", ["seed", 1.5, True])
     def test_what_is_not_a_key(self, key):
-        with pytest.raises(TypeError, match=r"an integer or a key of JAX, such as jax\.random\.key\(0\)"):
+        with pytest.raises(TypeError, match=r"an integer or a JAX key, such as jax\.random\.key\(0\)"):
             ms.fit(GAUSSIAN, X, ms.SM(), key=key)
 
 

@@ -1,4 +1,4 @@
-"""Running a computation on data in their own precision: the one boundary between users and the
+"""Running a computation on data in their own precision: the only boundary between users and the
 mathematics.
 """
 
@@ -21,12 +21,12 @@ from .sample import AnySample
 
 
 def in_precision(tree: Tree, dtype: Any) -> Tree:
-    """Cast every floating-point leaf (Python floats too) to the working precision."""
+    """Return the tree with every floating-point leaf, Python floats included, cast to this type."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if is_floating(leaf) else leaf, tree)
 
 
 def precision(x: Data, tree: Tree) -> AbstractContextManager:
-    """Return a context of 64-bit mode for float64 data; the user's settings are left alone."""
+    """Return a context that turns on 64-bit mode for float64 data, whatever the user's settings."""
     if x.dtype != np.float64 or jax.config.read("jax_enable_x64"):
         return nullcontext()
     if is_traced((x, tree)):
@@ -51,11 +51,11 @@ def run(
     by_rows: bool = False,
     often: bool = False,
 ) -> Tree:
-    """Return compute(discrepancy, model, sample), compiled, in the precision of x; NumPy in, NumPy
-    out.
+    """Return compute(discrepancy, model, sample), compiled, in the precision of x.
 
-    `x` has been `read` before. With `by_rows` the result has a row for each row of the sample, and
-    stays where those are. `often` is as in `compiled`.
+    The result consists of NumPy arrays if x is one. `x` must have been `read`. If `by_rows`, the
+    result has a row for each row of the sample and stays on the same devices. `often` is passed to
+    `compiled`.
     """
     drive = lambda *arguments: _compiled[often](compute, *arguments)
     return at_boundary(drive, discrepancy, model, x, by_rows=by_rows)
@@ -63,7 +63,7 @@ def run(
 
 @contextmanager
 def _enough_memory(x: AbstractRows) -> Iterator[None]:
-    """Explain that there was not enough memory; only the first word of XLA's message says so."""
+    """Raise a MemoryError for XLA's error, of which only the first word tells that memory ran out."""
     try:
         yield
     except jax.errors.JaxRuntimeError as reason:
@@ -75,7 +75,10 @@ def _enough_memory(x: AbstractRows) -> Iterator[None]:
 def at_boundary(
     drive: Callable, discrepancy: Tree, model: Tree, x: Data, *, by_rows: bool = False
 ) -> Tree:
-    """As `run`, for a computation in several steps that compiles its own parts."""
+    """Return drive(discrepancy, model, sample), as `run` does, but without compiling `drive`.
+
+    It is for a computation in several steps that compiles its own parts.
+    """
     rows, traced = as_rows(x), is_traced((discrepancy, model))
     if traced:
         rows.check_traced()
@@ -89,8 +92,8 @@ def at_boundary(
 @errors.explained("large-data.md")
 def _out_of_memory(shape: tuple[int, ...], reason: str) -> MemoryError:
     return MemoryError(
-        f"There was not enough memory for a computation on data of shape {shape}. Take fewer rows, ms.SM() or "
-        "ms.DSM(...), which are means over observations, leave the rows on disk with ms.OnDisk, or spread them over "
+        f"There was not enough memory for a computation on data of shape {shape}. Use fewer rows; use ms.SM() or "
+        "ms.DSM(...), which are means over observations; leave the rows on disk with ms.OnDisk; or spread them over "
         f"machines with ms.shard. ({reason.splitlines()[0][:200]})"
     )
 

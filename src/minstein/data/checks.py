@@ -18,11 +18,11 @@ from .spaces import AbstractSpace
 
 
 def check_model(model: Any) -> None:
-    """Refuse what cannot be a log-density: a class instead of an instance, a name, a number."""
+    """Raise if the model cannot be a log-density: if it is a class, a name or a number."""
     if isinstance(model, type):
         raise TypeError(
-            f"model must be an instance, got the class {model.__name__} itself. Its arguments are where a fit starts: "
-            f"{model.__name__}(...), such as ms.models.Gaussian(0.0, 1.0)."
+            f"model must be an instance, got the class {model.__name__} itself. Call it with the values from which the "
+            f"fit starts: {model.__name__}(...), such as ms.models.Gaussian(0.0, 1.0)."
         )
     if not callable(model):
         raise TypeError(
@@ -35,8 +35,8 @@ def check_model(model: Any) -> None:
 
 
 def check_data(model: LogDensity, x: AbstractRows, space: AbstractSpace, covariance: bool) -> None:
-    """Refuse continuous data that do not vary, and standard errors from two observations for two
-    parameters.
+    """Raise if continuous data do not vary, or are too few for standard errors: two observations
+    for two parameters or more.
     """
     n, p = x.shape[0], len(names(model))
     if space.discrete or is_traced(x):
@@ -52,40 +52,40 @@ def check_data(model: LogDensity, x: AbstractRows, space: AbstractSpace, covaria
         )
     if covariance and n == 2 <= p:
         raise ValueError(
-            f"x has 2 observations and the model {p} parameters ({', '.join(names(model)[: errors.FEW])}), so that "
-            "nothing is left to tell the errors from. Hold some with ms.fixed(...), or pass covariance=False "
+            f"x has 2 observations and the model {p} parameters ({', '.join(names(model)[: errors.FEW])}), so "
+            "standard errors cannot be estimated. Hold some parameters with ms.fixed(...), or pass covariance=False "
             "for estimates alone."
         )
 
 
 def warn_of_single_constants(model: LogDensity, x: AbstractRows) -> None:
-    """Warn if data are in double precision, but a constant of the model is not."""
+    """Warn if the data are in double precision, but a constant of the model is not."""
     if x.dtype != np.float64 or is_traced((model, x)):
         return
-    for name, value in held(model).items():
-        if any(_is_rounded(leaf) for leaf in jax.tree.leaves(value)):
-            warnings.warn(
-                _single_constants(f"the model's {name}"),
-                errors.PrecisionWarning,
-                stacklevel=3,
-            )
-            return
     with precision(x, model):
-        found = [constant for constant in _constants(model, x.shape[1]) if _is_rounded(constant)]
-    if found:
-        where = f"an array of shape {found[0].shape} that the model's function refers to"
-        warnings.warn(_single_constants(where), errors.PrecisionWarning, stacklevel=3)
+        found = next(_single_constants(model, x.shape[1]), None)
+    if found is not None:
+        warnings.warn(_is_single(found), errors.PrecisionWarning, stacklevel=3)
+
+
+def _single_constants(model: LogDensity, d: int) -> Iterator[str]:
+    """Yield what a message calls each constant of the model that is in single precision."""
+    for name, value in held(model).items():
+        if any(map(_is_rounded, jax.tree.leaves(value))):
+            yield f"the model's {name}"
+    for constant in filter(_is_rounded, _constants(model, d)):
+        yield f"an array of shape {constant.shape} that the model's function refers to"
 
 
 def _is_rounded(value: Any) -> bool:
-    """Whether numbers are float32 and use its last eight bits, as 0.1 does, and 5 or 0.25 do not."""
+    """Whether numbers are float32 and use its last eight bits, as 0.1 does but 5 and 0.25 do not."""
     if getattr(value, "dtype", None) != np.float32:
         return False
     return bool((np.asarray(value).view(np.uint32) & 0xFF).any())
 
 
 def _constants(model: LogDensity, d: int) -> Iterator[Any]:
-    """The arrays that log p refers to without being given them, found by tracing it."""
+    """Yield the arrays to which log p refers without taking them as arguments, by tracing it."""
     numbers, rest = eqx.partition(unwrap(model), is_floating)
     log_p = lambda numbers, x: eqx.combine(numbers, rest)(x)
     yield from _constants_of(
@@ -94,7 +94,7 @@ def _constants(model: LogDensity, d: int) -> Iterator[Any]:
 
 
 def _constants_of(closed: Any) -> Iterator[Any]:
-    """The constants of a jaxpr and of those inside it, as functions that are jitted have them."""
+    """Yield the constants of a jaxpr and of the jaxprs inside it, such as those of jitted functions."""
     yield from closed.consts
     is_closed = lambda part: hasattr(part, "consts")
     for equation in closed.jaxpr.eqns:
@@ -104,9 +104,9 @@ def _constants_of(closed: Any) -> Iterator[Any]:
 
 
 @errors.explained("sharp-bits.md")
-def _single_constants(where: str) -> str:
+def _is_single(constant: str) -> str:
     return (
-        f"x is float64, but {where} is float32, so results are exact to about seven digits only. Arrays made by "
+        f"x is float64, but {constant} is float32, so results are exact to about seven digits only. Arrays made by "
         "jnp.array outside 64-bit mode are float32: make them with np.array instead."
     )
 
@@ -114,7 +114,7 @@ def _single_constants(where: str) -> str:
 @errors.explained("your-own-model.md")
 def no_parameters() -> ValueError:
     return ValueError(
-        "The model has no free parameters, so there is nothing to differentiate in. Parameters are floating-point "
-        "leaves that are not marked fixed: write 1.0 instead of 1, or take off ms.fixed(...). A plain function of x "
-        "has none: ms.models.from_log_density(fn, params) makes a model of fn(params, x)."
+        "The model has no free parameters, so there is nothing to estimate. Parameters are floating-point leaves that "
+        "are not marked fixed: write 1.0 instead of 1, or remove ms.fixed(...). A plain function of x has no "
+        "parameters: ms.models.from_log_density(fn, params) makes a model from fn(params, x)."
     )

@@ -1,4 +1,4 @@
-"""Compiling: thoroughly for much data, quickly for little, where it takes longer than the computation."""
+"""Compiling: thoroughly for much data, and quickly for little, for which compiling takes longest."""
 
 import math
 from collections.abc import Callable
@@ -12,27 +12,27 @@ import jax.numpy as jnp
 from .._types import is_traced
 
 _ENTRIES = 1 << 20
-"""Entries of all arguments up to which a program is compiled quickly."""
+"""A program is compiled quickly if its arguments have at most this many entries in total."""
 
 _ROWS, _ROWS_OFTEN = 4096, 512
-"""Rows up to which a program is compiled quickly, if it runs once or often. Compiling then takes a
-third of the time. A pass over the pairs of 512 rows takes twice as long, over those of 4000 four
-times: 7 ms and 0.2 s more, where compiling takes one to two seconds less.
+"""The most rows for which a program is compiled quickly, if it runs once and if it runs often.
+Compiling then takes a third of the time: one to two seconds less. A pass over the pairs of 512 rows
+takes twice as long (7 ms more), and over the pairs of 4000 rows four times as long (0.2 s more).
 """
 
 _QUICK = ({"xla_backend_optimization_level": 0}, {"xla_cpu_use_fusion_emitters": False})
-"""Options of XLA that save most of compiling; versions differ in which of them they know."""
+"""Options of XLA that save most of the time of compiling; not every version knows all of them."""
 
 
 def compiled(fn: Callable | None = None, *, often: bool = False) -> Callable:
     """Return the function compiled by JAX when it is first called with arguments of these shapes.
 
-    Arrays in its arguments may change without compiling again, all else is part of the program.
-    Options by name hold no arrays.
+    Arrays in its arguments may change without compiling again; everything else is part of the
+    program. Keyword arguments must not contain arrays.
 
     Args:
-        fn: the function; a decorator is returned if None.
-        often: whether the program, or a loop in it, runs so often that its speed counts for more.
+        fn: the function; if None, a decorator is returned.
+        often: whether the program, or a loop in it, runs so often that its speed matters more.
     """
     if fn is None:
         return partial(compiled, often=often)
@@ -52,7 +52,7 @@ def compiled(fn: Callable | None = None, *, often: bool = False) -> Callable:
 
 
 def _is_small(args: tuple, rows: int) -> bool:
-    """Whether there is little data in the arguments; rows on disk count although they are not here."""
+    """Whether there is little data in the arguments, rows on disk included."""
     on_disk = lambda node: hasattr(node, "rows_on_disk")
     leaves = jax.tree.leaves(args, is_leaf=on_disk)
     shapes = [
@@ -64,13 +64,13 @@ def _is_small(args: tuple, rows: int) -> bool:
 
 
 def _is_under_way(args: tuple) -> bool:
-    """Whether JAX is transforming the call; a program within another has no options of its own."""
+    """Whether JAX is transforming the call; a program inside another has no options of its own."""
     return is_traced((args, jnp.zeros(())))
 
 
 @cache
 def _options() -> dict[str, Any]:
-    """The options that this version of JAX knows; none on other devices than a CPU."""
+    """Return the options that this version of JAX knows, or none if the device is not a CPU."""
     if jax.default_backend() != "cpu":
         return {}
     return {name: value for option in _QUICK if _is_known(option) for name, value in option.items()}

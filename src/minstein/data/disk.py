@@ -1,4 +1,4 @@
-"""Rows that stay on disk, in a .npy or a Parquet file, and are read a block at a time."""
+"""Rows that stay in a file and are read a block at a time."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,16 +14,18 @@ from .. import errors
 from .files import AbstractFile, file_stamp, open_file
 from .in_memory import InMemory
 from .kinds import empty_sample
-from .padding import bucket
+from .padding import bucket, pad
 from .rows import QUICK, AbstractRows, needs_memory
 from .sample import Table
 from .spaces import REALS, AbstractSpace
 
 _ENTRIES, _LEAST_ROWS, _MOST_ROWS = 1 << 16, 1 << 4, 1 << 16
-"""The default number of entries in a block, and bounds of its number of rows."""
+"""The default number of entries in a block, and the bounds on its number of rows."""
 
 _IMPRESSION = 1 << 20
-"""Entries of the rows from which medians and starts are taken; the same bounds hold."""
+"""The number of entries in the rows from which medians and starts are computed; the same bounds on
+the number of rows apply.
+"""
 
 
 class Survey(NamedTuple):
@@ -32,7 +34,7 @@ class Survey(NamedTuple):
     Attributes:
         low, high: the range of each column.
         some: rows from all over the file.
-        bad, bad_count: the numbers of the first few unusable rows, and how many there are.
+        bad, bad_count: the numbers of the first few unusable rows, and the number of all of them.
     """
 
     low: Float[np.ndarray, " d"]
@@ -46,13 +48,13 @@ class Survey(NamedTuple):
 class OnDisk(AbstractRows):
     """n observations as the rows of a .npy or Parquet file that may be larger than memory.
 
-    `ms.fit(model, ms.OnDisk("x.npy"), ms.SM())` reads them a block at a time, so that memory is that of a block. Whole
-    numbers are read as floating-point ones. Nothing is unpickled.
+    `ms.fit(model, ms.OnDisk("x.npy"), ms.SM())` reads one block at a time and holds only that block
+    in memory. Whole numbers are read as floating-point numbers. Nothing is unpickled.
 
     Args:
         path: the file.
-        columns: which to take: names, or numbers from 0 in a .npy file; all if not given.
-        block: rows in a block; if not given, as many as have 2¹⁶ entries, 16 at least.
+        columns: the columns to read, by name or by number from 0; all by default.
+        block: the number of rows in a block; by default about 2¹⁶ entries, but at least 16 rows.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -81,7 +83,7 @@ class OnDisk(AbstractRows):
         if file.rows == 0 or not file.columns:
             raise empty_sample((file.rows, len(file.columns)))
         if block is not None and block < 1:
-            raise ValueError(f"block is a number of rows, at least 1, got {block}.")
+            raise ValueError(f"block must be a number of rows, at least 1, got {block}.")
         facts = {
             "file": file,
             "block": min(file.rows, block or _rows(_ENTRIES, len(file.columns))),
@@ -100,12 +102,12 @@ class OnDisk(AbstractRows):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Their names; x0, x1, … in a .npy file."""
+        """The names of the columns; x0, x1, … in a .npy file."""
         return self.file.columns
 
     @property
     def dtype(self) -> np.dtype:
-        """The type in which rows are read: single precision if the file has no more, else double."""
+        """The type as which rows are read: float32 if the file has no more precision, else float64."""
         small = self.file.dtype.kind == "f" and self.file.dtype.itemsize <= 4
         return np.dtype(np.float32 if small else np.float64)
 
@@ -114,27 +116,24 @@ class OnDisk(AbstractRows):
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
+        """The number of blocks."""
         return -(-len(self) // self.block)
 
     def rows(self, start: int, stop: int) -> Float[np.ndarray, "b d"]:
-        """Rows from start to stop."""
+        """Return the rows from start up to stop."""
         if file_stamp(self.file.path) != self.file.stamp:
             raise _file_changed(self.file.path)
         found = self.file.read(start, min(stop, len(self)))
         return np.ascontiguousarray(found, self.dtype)
 
-    def padded(self, number: int) -> Float[np.ndarray, "B d"]:
-        """Return a block, filled up with copies of its first row.
+    def padded_block(self, number: int) -> Float[np.ndarray, "B d"]:
+        """Return a block, padded with copies of its first row.
 
-        It is called back by compiled code, which cannot raise: `computing` raises the problem later.
+        This is a callback of compiled code, which cannot raise: `computing` raises the problem later.
         """
         start, size = number * self.block, bucket(self.block)
         try:
-            rows = self.rows(start, start + self.block)
-            return np.concatenate(
-                [rows, np.broadcast_to(rows[:1], (size - len(rows), self.shape[1]))]
-            )
+            return pad(self.rows(start, start + self.block), size)
         except Exception as problem:
             self.problems.append(problem)
             return np.full((size, self.shape[1]), np.nan, self.dtype)
@@ -145,7 +144,7 @@ class OnDisk(AbstractRows):
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Raise what went wrong while blocks were read for a computation."""
+        """Raise the first problem that occurred while a computation read blocks."""
         self.problems.clear()
         try:
             yield
@@ -155,13 +154,14 @@ class OnDisk(AbstractRows):
             raise self.problems[0]
 
     def pieces(self) -> Iterator[tuple[int, Float[np.ndarray, "b d"]]]:
-        """Iterate over the blocks, each with the number of its first row."""
+        """Yield each block with the number of its first row."""
         for start in range(0, len(self), self.block):
             yield start, self.rows(start, start + self.block)
 
     def some(self, count: int, *, seed: int = 0) -> Float[np.ndarray, "k d"]:
-        """Return `count` rows in memory, one drawn at random from each of `count` equal parts of the
-        file, in one pass.
+        """Return `count` rows, one drawn at random from each of `count` equal parts of the file.
+
+        They are read in one pass.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -177,7 +177,7 @@ class OnDisk(AbstractRows):
 
     @property
     def impression(self) -> Float[np.ndarray, "k d"]:
-        """At most 2¹⁶ rows, or 2²⁰ entries: what medians and starts are taken from."""
+        """The rows from which medians and starts are computed: at most 2¹⁶ rows or 2²⁰ entries."""
         return self._any_survey.some
 
     @property
@@ -189,12 +189,10 @@ class OnDisk(AbstractRows):
         rows = self.impression
         return InMemory(rows[:: -(-len(rows) // QUICK)])
 
-    def min(self, axis: int = 0) -> np.ndarray:
-        """The least value of each column."""
+    def min(self, axis=0):
         return self._any_survey.low
 
-    def max(self, axis: int = 0) -> np.ndarray:
-        """The greatest value of each column."""
+    def max(self, axis=0):
         return self._any_survey.high
 
     def mean(self, axis=0):
@@ -202,9 +200,6 @@ class OnDisk(AbstractRows):
 
     def var(self, axis=0):
         return self.at_hand.var()
-
-    def std(self, axis=0):
-        return self.at_hand.std()
 
     def median(self, about=None):
         return self.at_hand.median(about)
@@ -214,9 +209,6 @@ class OnDisk(AbstractRows):
 
     def __getitem__(self, numbers):
         raise needs_memory("This")
-
-    def in_one_array(self, most):
-        return self.at_hand.some(most)
 
     def map(self, change):
         raise needs_memory("This")
@@ -262,22 +254,19 @@ class OnDisk(AbstractRows):
     @property
     def notes(self):
         return (
-            f"The rows were read from disk in blocks of {self.block}; scales that were not given are those of "
+            f"The rows were read from disk in blocks of {self.block}; scales that were not given were computed from "
             f"{len(self.impression)} of them, and the search began at a fit of {len(self.few)}.",
         )
 
     @property
     def _any_survey(self) -> Survey:
-        """A survey that was made before, if any: they differ only in which rows are usable."""
+        """Any survey, an earlier one if possible: they differ only in which rows are usable."""
         return next(iter(self.surveys.values()), None) or self.survey(REALS)
 
     def survey(self, space: AbstractSpace) -> Survey:
-        """Return the result of one pass over the rows, made once for each space."""
-        if space not in self.surveys:
-            self.surveys[space] = self._survey(space)
-        return self.surveys[space]
-
-    def _survey(self, space: AbstractSpace) -> Survey:
+        """Return the result of one pass over the rows, which is made once for each space."""
+        if space in self.surveys:
+            return self.surveys[space]
         numbers = self._draw_numbers(_rows(_IMPRESSION, self.shape[1]), 0)
         low, high = np.full(self.shape[1], np.inf), np.full(self.shape[1], -np.inf)
         some, bad, count = [], [], 0
@@ -287,10 +276,11 @@ class OnDisk(AbstractRows):
             count += int(wrong.sum())
             low, high = np.minimum(low, rows.min(0)), np.maximum(high, rows.max(0))
             some.append(rows[_within(numbers, start, len(rows))])
-        return Survey(low, high, np.concatenate(some), tuple(bad), count)
+        self.surveys[space] = Survey(low, high, np.concatenate(some), tuple(bad), count)
+        return self.surveys[space]
 
     def _draw_numbers(self, count: int, seed: int) -> np.ndarray:
-        """Return the numbers of `count` rows, ascending; all of them if they are fewer."""
+        """Return the numbers of `count` rows in ascending order, or of all rows if there are fewer."""
         if count >= len(self):
             return np.arange(len(self))
         ends = np.arange(count + 1) * len(self) // count
@@ -298,12 +288,12 @@ class OnDisk(AbstractRows):
 
 
 def _rows(entries: int, d: int) -> int:
-    """Return the largest power of two of rows of d columns that have at most this many entries."""
+    """Return the largest power of two of rows that have at most this many entries in d columns."""
     return 1 << max(_LEAST_ROWS, min(_MOST_ROWS, entries // d)).bit_length() - 1
 
 
 def _within(numbers: np.ndarray, start: int, length: int) -> np.ndarray:
-    """Return the numbers that lie in a block, counted from its first row."""
+    """Return the numbers that belong to a block, counted from its first row."""
     first, last = np.searchsorted(numbers, (start, start + length))
     return numbers[first:last] - start
 
@@ -311,8 +301,7 @@ def _within(numbers: np.ndarray, start: int, length: int) -> np.ndarray:
 @errors.explained("large-data.md")
 def _file_changed(path: str) -> RuntimeError:
     return RuntimeError(
-        f"{path} was changed after ms.OnDisk had opened it, so that there is no result. Open it again once it is "
-        "complete."
+        f"{path} was changed after ms.OnDisk opened it, so there is no result. Open it again once it is complete."
     )
 
 
@@ -324,15 +313,15 @@ def _unusable_rows(first: tuple[int, ...], count: int, n: int, space: Any) -> Va
         else "that are NaN or infinite"
     )
     return ValueError(
-        f"x has entries {what}, in {errors.named_rows(first, count, n)}. Rows on disk are taken "
-        "as they are: write the file again without these."
+        f"x has entries {what}, in {errors.named_rows(first, count, n)}. Rows on disk are used as they are: write "
+        "the file again without these rows."
     )
 
 
 @errors.explained("large-data.md")
 def disk_is_traced() -> TypeError:
     return TypeError(
-        "JAX is transforming the model, but rows on disk are read by calls out of compiled code, which have no "
+        "JAX is transforming the model, but rows on disk are read by callbacks of compiled code, which have no "
         "derivative. Use ms.value_and_grad(discrepancy, model, x), or rows in memory: x.some(100_000)."
     )
 
@@ -340,8 +329,8 @@ def disk_is_traced() -> TypeError:
 @errors.explained("large-data.md")
 def _disk_backend(backend: str) -> ValueError:
     return ValueError(
-        f'backend="{backend}" needs all rows in memory, but they are on disk, whose blocks meet as tiles. '
-        "Leave backend out."
+        f'backend="{backend}" needs all rows in memory, but they are on disk, and pairs of their blocks are summed '
+        "as tiles. Leave backend out."
     )
 
 

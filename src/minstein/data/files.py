@@ -1,11 +1,14 @@
-"""Tables in .npy and Parquet files, read a few rows at a time."""
+"""Tables in files, read a few rows at a time.
+
+To add a file format, write a subclass of `AbstractFile` and add it to `FORMATS`.
+"""
 
 import abc
 import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,9 +18,19 @@ from .kinds import wrong_shape
 
 @dataclass(frozen=True)
 class AbstractFile(abc.ABC):
-    """A table in a file, as it was when it was opened; known by its path and the time of its last
-    change.
+    """A table in a file, as it was when it was opened.
+
+    Attributes:
+        stamp: the time of the file's last change and its size.
+        columns: the names of the columns that are read.
+        dtype: the type as which `read` returns them.
     """
+
+    name: ClassVar[str]
+    """The format as a message names it."""
+
+    magic: ClassVar[bytes]
+    """The bytes with which every file of the format begins."""
 
     path: str
     stamp: tuple[int, int]
@@ -25,22 +38,54 @@ class AbstractFile(abc.ABC):
     columns: tuple[str, ...]
     dtype: Any
 
+    @classmethod
+    @abc.abstractmethod
+    def open(cls, path: str, columns: Sequence[str | int] | None) -> "AbstractFile":
+        """Return the chosen columns of a file, or all of them; raise if they are not numbers."""
+
     @abc.abstractmethod
     def read(self, start: int, stop: int) -> np.ndarray:
-        """Rows from start to stop, in the file's own type."""
+        """Return the rows from start up to stop, in the file's own type."""
 
 
 @dataclass(frozen=True)
 class Npy(AbstractFile):
-    """A NumPy array: `offset` bytes of header, then its entries, by rows or by columns."""
+    """A NumPy array: `offset` bytes of header, then the entries, by rows or by columns."""
+
+    name = ".npy"
+    magic = b"\x93NUMPY"
 
     offset: int
     wide: int
     chosen: tuple[int, ...]
     by_columns: bool
 
+    @classmethod
+    def open(cls, path, columns):
+        readers = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }
+        with open(path, "rb") as file:
+            try:
+                shape, by_columns, dtype = readers[np.lib.format.read_magic(file)](file)
+            except (ValueError, KeyError) as reason:
+                raise _unreadable(path, str(reason)) from reason
+            offset = file.tell()
+        if dtype.kind not in "biuf":
+            raise _not_numbers(path, str(dtype))
+        if len(shape) not in (1, 2):
+            raise wrong_shape(shape)
+        n, d = shape[0], shape[1] if len(shape) == 2 else 1
+        stamp = file_stamp(path)
+        if stamp[1] < offset + n * d * dtype.itemsize:
+            raise _unreadable(path, f"it is shorter than {n} rows of {d} columns")
+        chosen = _choose_columns(path, tuple(f"x{j}" for j in range(d)), columns)
+        names = tuple(f"x{j}" for j in chosen)
+        return cls(path, stamp, n, names, dtype, offset, d, chosen, by_columns and len(shape) == 2)
+
     def read(self, start, stop):
-        """Plain reads: the pages of a memory map would stay in memory."""
+        """Read without a memory map, whose pages would stay in memory."""
         with open(self.path, "rb") as file:
             if self.by_columns:
                 return np.stack(
@@ -57,14 +102,41 @@ class Npy(AbstractFile):
 
 @dataclass(frozen=True)
 class Parquet(AbstractFile):
-    """A Parquet file, decoded in order; `begins` are the first rows of its groups."""
+    """A Parquet file, decoded in order; `begins` holds the first row of each group of rows."""
+
+    name = "Parquet"
+    magic = b"PAR1"
 
     begins: tuple[int, ...]
     stream: list = field(default_factory=list, compare=False, repr=False)
     lock: Any = field(default_factory=threading.Lock, compare=False, repr=False)
 
+    @classmethod
+    def open(cls, path, columns):
+        try:
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError as reason:
+            raise _needs_arrow(path) from reason
+        try:
+            with parquet.ParquetFile(path) as file:
+                schema, facts = file.schema_arrow, file.metadata
+                sizes = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
+        except (pyarrow.ArrowException, OSError) as reason:
+            raise _unreadable(path, str(reason)) from reason
+        places = _choose_columns(path, tuple(schema.names), columns)
+        names = tuple(schema.names[j] for j in places)
+        kinds = [schema.field(name).type for name in names]
+        for name, kind in zip(names, kinds, strict=True):
+            if not _is_numeric(kind):
+                raise _not_numbers(path, f"{kind} in column {name!r}")
+        single = all(str(kind) in ("float", "halffloat") for kind in kinds)
+        dtype = np.dtype(np.float32 if single else np.float64)
+        begins = tuple(int(b) for b in np.cumsum([0, *sizes])[:-1])
+        return cls(path, file_stamp(path), sum(sizes), names, dtype, begins)
+
     def read(self, start, stop):
-        """From where the last read ended, or else from the group of rows that holds the first."""
+        """Continue after the last read if possible, else decode from the group that holds `start`."""
         with self.lock:
             place, left, batches = self.stream.pop() if self.stream else (-1, None, None)
             if place != start or batches is None or left is None:
@@ -91,6 +163,10 @@ class Parquet(AbstractFile):
             )
 
 
+FORMATS: tuple[type[AbstractFile], ...] = (Npy, Parquet)
+"""The formats that can be read in blocks."""
+
+
 def file_stamp(path: str) -> tuple[int, int]:
     """Return the time of the last change of a file and its size."""
     found = os.stat(path)
@@ -98,70 +174,16 @@ def file_stamp(path: str) -> tuple[int, int]:
 
 
 def open_file(path: str, columns: Sequence[str | int] | None) -> AbstractFile:
-    """Return the table in a file, recognised by its content, not its name."""
+    """Return the table in a file, whose format is recognised by its content, not its name."""
     if not os.path.isfile(path):
         raise _no_such_file(path)
     path = os.path.abspath(path)
     with open(path, "rb") as file:
-        begin = file.read(6)
-    if begin == b"\x93NUMPY":
-        return _npy(path, columns)
-    if begin.startswith(b"PAR1"):
-        return _parquet(path, columns)
+        begin = file.read(max(len(format.magic) for format in FORMATS))
+    for format in FORMATS:
+        if begin.startswith(format.magic):
+            return format.open(path, columns)
     raise _not_by_blocks(path)
-
-
-def _npy(path: str, columns: Sequence[str | int] | None) -> Npy:
-    readers = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }
-    with open(path, "rb") as file:
-        try:
-            shape, by_columns, dtype = readers[np.lib.format.read_magic(file)](file)
-        except (ValueError, KeyError) as reason:
-            raise _unreadable(path, str(reason)) from reason
-        offset = file.tell()
-    if dtype.kind not in "biuf":
-        raise _not_numbers(path, str(dtype))
-    if len(shape) not in (1, 2):
-        raise wrong_shape(shape)
-    n, d = shape[0], shape[1] if len(shape) == 2 else 1
-    stamp = file_stamp(path)
-    if stamp[1] < offset + n * d * dtype.itemsize:
-        raise _unreadable(path, f"it is shorter than {n} rows of {d} columns")
-    chosen = _chosen(path, tuple(f"x{j}" for j in range(d)), columns)
-    names = tuple(f"x{j}" for j in chosen)
-    return Npy(path, stamp, n, names, dtype, offset, d, chosen, by_columns and len(shape) == 2)
-
-
-def _parquet(path: str, columns: Sequence[str | int] | None) -> Parquet:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as reason:
-        raise _needs_arrow(path) from reason
-    try:
-        with parquet.ParquetFile(path) as file:
-            schema, facts = file.schema_arrow, file.metadata
-            sizes = [facts.row_group(g).num_rows for g in range(facts.num_row_groups)]
-    except (pyarrow.ArrowException, OSError) as reason:
-        raise _unreadable(path, str(reason)) from reason
-    names = tuple(schema.names[j] for j in _chosen(path, tuple(schema.names), columns))
-    for name in names:
-        kind = schema.field(name).type
-        if not _is_numeric(kind):
-            raise _not_numbers(path, f"{kind} in column {name!r}")
-    single = all(str(schema.field(name).type) in ("float", "halffloat") for name in names)
-    begins = tuple(int(b) for b in np.cumsum([0, *sizes])[:-1])
-    return Parquet(
-        path,
-        file_stamp(path),
-        sum(sizes),
-        names,
-        np.dtype(np.float32 if single else np.float64),
-        begins,
-    )
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -172,7 +194,7 @@ def _is_numeric(kind: Any) -> bool:
 
 
 def _numbers(batch: Any, dtype: Any) -> np.ndarray:
-    """The columns of a batch side by side, with NaN for what is missing."""
+    """Return the columns of a batch side by side, with NaN for missing values."""
     import pyarrow
 
     kind = pyarrow.from_numpy_dtype(dtype)
@@ -186,10 +208,10 @@ def _numbers(batch: Any, dtype: Any) -> np.ndarray:
     return np.stack(columns, 1) if columns else np.empty((0, 0), dtype)
 
 
-def _chosen(
+def _choose_columns(
     path: str, names: tuple[str, ...], wanted: Sequence[str | int] | None
 ) -> tuple[int, ...]:
-    """The places of the columns that were asked for, by name or by number."""
+    """Return the positions of the columns that were asked for, by name or by number."""
     if wanted is None:
         return tuple(range(len(names)))
     places = []
@@ -201,16 +223,19 @@ def _chosen(
     return tuple(places)
 
 
+_NAMES = " and ".join(format.name for format in FORMATS)
+
+
 @errors.explained("large-data.md")
 def _no_such_file(path: str) -> FileNotFoundError:
-    return FileNotFoundError(f"There is no file {path}. ms.OnDisk reads a .npy or a Parquet file.")
+    return FileNotFoundError(f"There is no file {path}. ms.OnDisk reads {_NAMES} files.")
 
 
 @errors.explained("large-data.md")
 def _not_by_blocks(path: str) -> ValueError:
     return ValueError(
-        f"{path} is neither a .npy nor a Parquet file, and others cannot be read in blocks. Write the rows as one of "
-        "those: np.save, or pyarrow.parquet.ParquetWriter for more than fit into memory."
+        f"{path} cannot be read in blocks: it is not in the format of {_NAMES} files. Write the rows with np.save, or "
+        "with pyarrow.parquet.ParquetWriter if there are more than fit into memory."
     )
 
 
@@ -222,8 +247,8 @@ def _unreadable(path: str, reason: str) -> ValueError:
 @errors.explained("large-data.md")
 def _not_numbers(path: str, kind: str) -> TypeError:
     return TypeError(
-        f"{path} holds {kind}, not real numbers. Python objects are never loaded, because that may run code; of other "
-        "columns choose the numeric ones: ms.OnDisk(path, columns=[...])."
+        f"{path} holds {kind}, not real numbers. Python objects are never loaded, because that may run code. If only "
+        "some columns are not numeric, choose the others: ms.OnDisk(path, columns=[...])."
     )
 
 

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._types import is_traced, namespace
-from .kinds import check_kind, empty_sample, not_finite, standard_precision, wants_cast, wrong_shape
+from .kinds import as_floating, empty_sample, not_finite, standard_precision, wrong_shape
+from .padding import bucket, pad
 from .rows import AbstractRows
-from .sample import SORTED, Sample, bucket
-from .spaces import check_values
+from .sample import SORTED, Sample
 
 
 class InMemory(eqx.Module, AbstractRows):
-    """n observations as an array of shape (n, d); results for a NumPy array are NumPy arrays."""
+    """n observations in an array of shape (n, d). Results for a NumPy array are NumPy arrays."""
 
     array: Any
 
@@ -45,9 +45,6 @@ class InMemory(eqx.Module, AbstractRows):
     def var(self, axis=0):
         return self.array.var(axis=axis)
 
-    def std(self, axis=0):
-        return self.array.std(axis=axis)
-
     def median(self, about=None):
         xp = namespace(self.array)
         return xp.median(self.array if about is None else xp.abs(self.array - about), axis=0)
@@ -56,9 +53,6 @@ class InMemory(eqx.Module, AbstractRows):
         xp = namespace(self.array)
         gaps = xp.abs(self.array - centre)
         return xp.where(gaps > 0, gaps, xp.inf).min(axis=0)
-
-    def some(self, count):
-        return self[np.linspace(0, len(self) - 1, min(len(self), count)).astype(int)]
 
     def __getitem__(self, numbers):
         return self.array[numbers]
@@ -86,29 +80,23 @@ class InMemory(eqx.Module, AbstractRows):
         ndim = self.array.ndim
         if ndim not in (1, 2):
             raise wrong_shape(self.shape)
-        array = self.array.astype(float) if wants_cast(self.dtype, space) else self.array
-        check_kind(array.dtype)
-        array = array[:, None] if ndim == 1 else array
-        if array.size == 0:
-            raise empty_sample(array.shape)
-        if not is_traced(array):
-            bad = np.asarray(~np.isfinite(np.asarray(array)).all(axis=1))
+        rows = as_floating(InMemory(self.array[:, None]) if ndim == 1 else self, space)
+        if rows.size == 0:
+            raise empty_sample(rows.shape)
+        if not is_traced(rows):
+            values = np.asarray(rows)
+            bad = np.asarray(~np.isfinite(values).all(axis=1))
             if bad.any():
                 raise not_finite(bad, ndim)
-        check_values(array, space)
-        return InMemory(standard_precision(array))
-
-    def require_together(self, name):
-        return None
+            space.check(values)
+        return rows.map(standard_precision)
 
     def sample(self):
         n, d = self.shape
-        xp = namespace(self.array)
-        filled = xp.concatenate([self.array, xp.broadcast_to(self.array[:1], (bucket(n) - n, d))])
+        filled = pad(self.array, bucket(n))
         is_long = d == 1 and len(filled) >= SORTED
-        order = jnp.asarray(xp.argsort(filled[:, 0])) if is_long else None
-        centre = jnp.asarray(xp.median(self.array, axis=0))
-        return Sample(jnp.asarray(filled), jnp.asarray(n), centre, None, order)
+        order = jnp.asarray(filled[:, 0].argsort()) if is_long else None
+        return Sample(jnp.asarray(filled), jnp.asarray(n), jnp.asarray(self.median()), order=order)
 
     def bring(self, result, by_rows):
         return jax.tree.map(np.asarray, result) if namespace(self.array) is np else result
@@ -127,5 +115,5 @@ class InMemory(eqx.Module, AbstractRows):
 
 
 def as_rows(x: Any) -> AbstractRows:
-    """Return data that have been read as rows: an array is wrapped, rows are themselves."""
+    """Return data that have already been read as rows: wrap an array, return rows unchanged."""
     return x if isinstance(x, AbstractRows) else InMemory(x)

@@ -9,20 +9,17 @@ from .. import errors
 
 
 def as_key(key: Any) -> Any:
-    """A key as it is, the key that an integer is the seed of, or None for None."""
+    """Return a key or None unchanged, or the key whose seed is this integer."""
     if key is None or isinstance(key, jax.Array):
         return key
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         if not -(2**63) <= key < 2**63:
             raise ValueError(f"A seed must fit into 64 bits, got {key}.")
         return jax.random.key(int(key))
-    if (
-        isinstance(key, np.ndarray) and key.dtype == np.uint32
-    ):  # the data of a key, as jax.random.PRNGKey makes them
+    # The data of a key, as jax.random.PRNGKey makes them.
+    if isinstance(key, np.ndarray) and key.dtype == np.uint32:
         return jax.numpy.asarray(key)
-    raise TypeError(
-        f"key must be an integer or a key of JAX, such as jax.random.key(0), got {key!r}."
-    )
+    raise TypeError(f"key must be an integer or a JAX key, such as jax.random.key(0), got {key!r}.")
 
 
 @errors.explained("fitting.md")

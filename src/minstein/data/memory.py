@@ -1,4 +1,4 @@
-"""How much memory a fit takes at its peak, known before it takes it, and what there is."""
+"""How much memory is available, and how much a fit will take at its peak."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,20 +7,21 @@ from typing import Any
 import numpy as np
 
 PASS = 22
-"""Copies of a batch of features that a pass over the pairs holds at its peak, sources and sums
-included; measured.
+"""The number of copies of a batch of features that a pass over the pairs holds at its peak, sources
+and sums included, as measured.
 """
 
 
 def available() -> int:
-    """Bytes that this process can still have: the least of what the machine, its control groups and
-    its limit leave.
+    """Return the number of bytes that this process can still allocate.
+
+    It is the least of what the machine, the control groups and `ulimit -v` leave.
     """
     return max(0, min([_free(), *_in_groups(), _in_address_space()]))
 
 
 _UNKNOWN = 1 << 50
-"""Where the system does not tell, nothing is refused."""
+"""Taken as available if the system does not tell, so that nothing is refused."""
 
 _ROOT = Path("/")
 """Where /proc and /sys are."""
@@ -32,10 +33,10 @@ def _free() -> int:
 
 
 def _in_groups() -> Iterator[int]:
-    """What each control group above this process leaves, of version 2 and of version 1.
+    """Yield what each control group of this process leaves, in version 2 or 1.
 
-    Files that have been read and can be forgotten count as used, but are given up when memory is
-    needed.
+    The system counts cached files as used, but drops them when memory is needed, so they are
+    counted as free here.
     """
     for line in _read("proc/self/cgroup").splitlines():
         number, kinds, group = line.split(":", 2)
@@ -51,28 +52,24 @@ def _in_groups() -> Iterator[int]:
         for directory in _upwards(group):
             limit, used = (_read(f"{place}{directory}/{name}").strip() for name in names[:2])
             if limit.isdigit() and used.isdigit():
-                yield (
-                    int(limit)
-                    - int(used)
-                    + _forgettable(f"{place}{directory}/memory.stat", names[2])
-                )
+                cached = _cached(f"{place}{directory}/memory.stat", names[2])
+                yield int(limit) - int(used) + cached
 
 
 def _upwards(group: str) -> Iterator[str]:
-    """A control group and those around it; in a container only the last may be seen."""
+    """Yield a control group and those around it; in a container only the last may be visible."""
     parts = [part for part in group.split("/") if part not in ("", "..")]
     for count in range(len(parts), -1, -1):
         yield "".join(f"/{part}" for part in parts[:count])
 
 
-def _forgettable(path: str, name: str) -> int:
-    return next(
-        (int(line.split()[1]) for line in _read(path).splitlines() if line.split()[0] == name), 0
-    )
+def _cached(path: str, name: str) -> int:
+    facts = dict(line.split()[:2] for line in _read(path).splitlines())
+    return int(facts.get(name, 0))
 
 
 def _in_address_space() -> int:
-    """What `ulimit -v` leaves."""
+    """Return what `ulimit -v` leaves."""
     try:
         import resource
     except ImportError:  # not on Windows
@@ -91,18 +88,22 @@ def _read(path: str) -> str:
 
 
 def tangents_at_once(rows: int, width: int, dtype: Any, p: int) -> int:
-    """Return how many of the p derivatives of the features are held at once; each has `width`
-    numbers for each observation.
+    """Return how many of the p derivatives of the features are held in memory at once.
 
-    All of them together with the features in half of the memory there is; else as many as fit, and
-    then the pairs are visited once for each group.
+    Each has `width` numbers for each observation. All p are held if, together with the features,
+    they fit into half of the available memory. Otherwise as many as fit are held, and the pairs are
+    visited once for each group of derivatives.
     """
-    one = PASS * rows * width * np.dtype(dtype).itemsize
+    one = _bytes_of_pass(rows, width, dtype)
     return p if (p + 1) * one <= available() // 2 else min(p, max(1, available() // 2 // one))
 
 
 def for_pairs(rows: int, width: int, dtype: Any, p: int) -> int:
-    """Bytes that a fit by sums over pairs takes at its peak, beside the data."""
+    """Return the number of bytes that a fit by pair sums takes at its peak, in addition to the data."""
     together = tangents_at_once(rows, width, dtype, p)
     held = together + (1 if together == p else 0)
-    return PASS * rows * width * np.dtype(dtype).itemsize * held
+    return _bytes_of_pass(rows, width, dtype) * held
+
+
+def _bytes_of_pass(rows: int, width: int, dtype: Any) -> int:
+    return PASS * rows * width * np.dtype(dtype).itemsize

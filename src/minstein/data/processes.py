@@ -1,4 +1,4 @@
-"""Several processes, on one host or on many, that fit one model together."""
+"""Joining several processes, on one host or on many, that fit one model together."""
 
 import errno
 import socket
@@ -8,28 +8,28 @@ import jax
 from .. import errors
 
 _SILENCE, _END = 20, 600
-"""Seconds after which a process that is not heard of counts as lost, and to wait for the others at
-the end.
+"""Seconds without a sign of life after which a process counts as lost, and seconds to wait for the
+other processes at the end.
 """
 
 
 def join(coordinator: str, processes: int, process: int, *, wait: int = 40) -> None:
-    """Take part in a fit of several processes; to be called before any other computation with JAX.
+    """Take part in a fit by several processes. Call this before any other computation with JAX.
 
-    Every process then calls `ms.shard` with its own rows, and `ms.fit` with what that returns, and
-    each gets the same fit. A process that ends raises `ms.ProcessLost` in those that are exchanging
-    rows with it; one that cannot be heard of for 20 seconds ends all others, with a message of
-    JAX's on stderr.
+    Every process then calls `ms.shard` with its own rows and passes the result to `ms.fit`, and
+    each gets the same fit. If a process ends, those that are exchanging rows with it raise
+    `ms.ProcessLost`. If a process gives no sign of life for 20 seconds, JAX ends all others with a
+    message on stderr.
 
     Args:
-        coordinator: 'host:port' of process 0, as the others reach it.
-        processes: how many there are.
-        process: which one this is, from 0.
-        wait: the seconds within which all must have been started.
+        coordinator: the address 'host:port' at which the others reach process 0.
+        processes: the number of processes.
+        process: the number of this process, from 0.
+        wait: the number of seconds within which all processes must have started.
     """
     if not 0 <= process < processes:
         raise ValueError(
-            f"process must be from 0 to {processes - 1}, as there are {processes}, got {process}."
+            f"process must be from 0 to {processes - 1}, because there are {processes}, got {process}."
         )
     if ":" not in coordinator:
         raise ValueError(
@@ -37,9 +37,8 @@ def join(coordinator: str, processes: int, process: int, *, wait: int = 40) -> N
         )
     if process == 0:
         _check_port(coordinator)
-    jax.config.update(
-        "jax_cpu_enable_async_dispatch", False
-    )  # no computation overtakes another's exchanges
+    # Otherwise one computation could overtake the exchanges of another.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     try:
         jax.distributed.initialize(
             coordinator,
@@ -55,18 +54,15 @@ def join(coordinator: str, processes: int, process: int, *, wait: int = 40) -> N
 
 
 def _check_port(coordinator: str) -> None:
-    """Refuse a port on which something listens: two coordinators can share one, and each waits for
-    processes.
-    """
+    """Raise if something listens on the port: two coordinators could share it, and both would wait."""
     port = coordinator.rpartition(":")[2]
     if not port.isdigit():
         raise ValueError(
             f"coordinator must end in a port, such as 10.0.0.1:7070, got {coordinator!r}."
         )
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # a port that was closed a minute ago will do
+        # A port that was closed a minute ago may be used.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("", int(port)))
         except OSError as reason:
@@ -86,6 +82,6 @@ def _port_taken(coordinator: str, port: int) -> errors.ProcessLost:
 def _not_joined(coordinator: str, processes: int, wait: int, reason: str) -> errors.ProcessLost:
     return errors.ProcessLost(
         f"The {processes} processes did not all meet at {coordinator} within {wait} seconds. Usual causes: (a) one of "
-        "them was not started, or ended at once: see its messages; (b) that address is not one under which the others "
-        f"reach process 0, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
+        "them was not started, or ended at once: see its messages; (b) the others cannot reach process 0 at that "
+        f"address, or its port is taken: choose another. ({reason.splitlines()[0][:200]})"
     )

@@ -1,4 +1,4 @@
-"""Reading the user's data: whatever enters the package passes here once and becomes rows."""
+"""Reading the user's data: everything that enters the package is turned into rows here, once."""
 
 from numbers import Real
 from typing import Any
@@ -14,7 +14,7 @@ from .spreading import as_sharded, is_spread
 
 
 def read(x: Any, space: AbstractSpace = REALS) -> AbstractRows:
-    """Check the user's data and return them as (n, d) floating-point rows in the space.
+    """Return the user's data as (n, d) floating-point rows, or raise if they are not in the space.
 
     Rows on disk are refused.
     """
@@ -24,7 +24,7 @@ def read(x: Any, space: AbstractSpace = REALS) -> AbstractRows:
 
 
 def read_or_leave(x: Any, space: AbstractSpace = REALS) -> AbstractRows:
-    """As `read`, except that rows on disk stay there; they are checked in one pass over the blocks."""
+    """Return what `read` returns, except that rows on disk stay there and are checked in one pass."""
     return _as_given(x).check(space)
 
 
@@ -77,8 +77,9 @@ def _not_an_array(x: Any) -> TypeError:
 
 @errors.explained("sharp-bits.md")
 def _not_numbers_in(x: Any, array: np.ndarray) -> TypeError:
-    """For entries that are texts, dates or objects; `x` is what was given, perhaps with named
-    columns.
+    """Return the error for entries that are texts, dates or objects.
+
+    `x` is what the user gave, perhaps a data frame with named columns.
     """
     if hasattr(x, "select_dtypes"):
         others = [
@@ -88,15 +89,15 @@ def _not_numbers_in(x: Any, array: np.ndarray) -> TypeError:
         ]
         if others:
             return TypeError(
-                f"x must be floating point, but of its columns {', '.join(others)} hold no numbers. Leave them out: "
+                f"x must be floating point, but its columns {', '.join(others)} do not hold numbers. Leave them out: "
                 'x.select_dtypes("number").'
             )
     odd = (i for i, entry in np.ndenumerate(array) if not isinstance(entry, Real))
     first = next(odd, None)
     entry = "" if first is None else f": the entry in row {first[0]} is {array[first]!r}"
     return TypeError(
-        f"x must be floating point, got {array.dtype}{entry}. If the entries stand for numbers, pass "
-        "np.asarray(x, float), which turns missing values into NaN; drop those rows."
+        f"x must be floating point, got {array.dtype}{entry}. If the entries represent numbers, pass "
+        "np.asarray(x, float), which turns missing values into NaN, and drop those rows."
     )
 
 

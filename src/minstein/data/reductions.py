@@ -1,4 +1,4 @@
-"""Statistics of the columns of rows that are spread over devices, computed where the rows are."""
+"""Statistics of columns whose rows are spread over devices, computed on those devices."""
 
 from collections.abc import Callable
 
@@ -10,13 +10,13 @@ from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from .._types import Array, Tree
-from .blocks import Blocks
 from .compiling import compiled
+from .sample import Blocks
 
 
 @compiled
 def apply_reduction(reduce: Callable, array: Array, blocks: Blocks, arguments: tuple) -> Tree:
-    """Return reduce(rows, observations, …), known to every device."""
+    """Return reduce(rows, observations, …), replicated on every device."""
     found = reduce(array, blocks.real(array.shape[0]), *arguments)
     return jax.tree.map(
         lambda part: lax.with_sharding_constraint(part, NamedSharding(blocks.mesh, Spec())), found
@@ -44,7 +44,7 @@ def maximum(rows: Array, real: Array) -> Array:
 
 
 def nearest(rows: Array, real: Array, centre: Array) -> Array:
-    """The smallest distance from the centre that is not zero, of each column."""
+    """Return the smallest non-zero distance from the centre in each column."""
     gaps = jnp.abs(rows - centre)
     return jnp.min(gaps, axis=0, where=real[:, None] & (gaps > 0), initial=jnp.inf)
 
@@ -61,7 +61,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def _ordered(values: Array) -> Array:
-    """Whole numbers in the same order as the values."""
+    """Return whole numbers in the same order as the values."""
     bits = lax.bitcast_convert_type(values + 0.0, jnp.uint64)
     return jnp.where(bits & _SIGN != 0, ~bits, bits | _SIGN)
 
@@ -71,8 +71,9 @@ def _value(key: Array) -> Array:
 
 
 def _order_statistic(keys: Array, real: Array, rank: Array) -> Array:
-    """The rank-th smallest of each column, the first being 1: its bits one by one, from the
-    highest.
+    """Return the rank-th smallest number of each column, counted from 1.
+
+    Its bits are found one by one, from the highest.
     """
 
     def bit(i: Array, prefix: Array) -> Array:

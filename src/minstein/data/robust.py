@@ -1,4 +1,4 @@
-"""Robust location, scale and scatter of a sample: the coordinates in which data are standardised."""
+"""Robust location, scale and scatter of a sample, by which data are standardised."""
 
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ MAD_TO_SD = 1.4826
 def median_and_mad(x: Data) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
     """Return the median and the scaled median absolute deviation of each coordinate.
 
-    If most values of a coordinate are tied, its standard deviation is taken instead, or one if all
-    are.
+    If more than half the values of a coordinate are tied, its standard deviation is used instead,
+    or one if all are.
     """
     rows = as_rows(x)
     centre = rows.median()
@@ -29,42 +29,40 @@ def median_and_mad(x: Data) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
 
 
 _ROWS = 10_000
-"""Rows that the scatter is taken from at the most: they determine its entries to a per cent."""
+"""The scatter is estimated from at most this many rows, which determine its entries to a per cent."""
 
 _ROWS_PER_COLUMN = 5
-"""Fewer rows than this for each column leave the correlations to chance; the coordinates then stand
-alone.
-"""
+"""With fewer rows than this for each column, correlations are mostly noise and are not estimated."""
 
 _ROUNDS, _SETTLED = 200, 1e-10
 """The most rounds of the fixed-point iteration, and the change of a weight below which it has
-settled. Its error falls by a factor of about two in each round.
+converged. Its error falls by a factor of about two in each round.
 """
 
 _SINGULAR = 1e-12
-"""A correlation matrix with a smaller eigenvalue is singular for double precision; single-precision
-data never are.
+"""A correlation matrix with a smaller ratio of eigenvalues is singular in double precision; that of
+single-precision data never is.
 """
 
 
 def scatter_factor(x: Data) -> Float[Array, "d d"]:
-    """The lower-triangular L of a robust scatter matrix LLᵀ, in units in which normal data have
-    their covariance.
+    """Return the lower-triangular L of a robust scatter matrix LLᵀ.
 
-    It is that of the multivariate Cauchy distribution fitted to the sample (Kent and Tyler 1991),
-    which follows every linear change of coordinates and to which a distant observation contributes
-    no more than a near one. In one dimension, for too few rows and for singular data it is the
-    diagonal of median absolute deviations.
+    It is scaled so that LLᵀ estimates the covariance of normal data. The scatter is that of the
+    multivariate Cauchy distribution fitted to the sample (Kent and Tyler 1991), which is
+    equivariant under linear changes of coordinates and to which a distant observation contributes
+    no more than a near one. In one dimension, with too few rows or for singular data, L is the
+    diagonal matrix of median absolute deviations.
     """
     _, s = median_and_mad(x)
     xp, (n, d) = namespace(s), x.shape
     if d == 1 or n < _ROWS_PER_COLUMN * d:
         return xp.diag(s)
     z = as_rows(x).some(_ROWS) / s
-    correlated = _correlated(z)
-    w = xp.linalg.eigvalsh(correlated)
+    scatter = _scatter(z)
+    w = xp.linalg.eigvalsh(scatter)
     fine = xp.isfinite(w).all() & (w[0] > _SINGULAR * w[-1])
-    root = xp.linalg.cholesky(xp.where(fine, correlated, xp.eye(d, dtype=correlated.dtype)))
+    root = xp.linalg.cholesky(xp.where(fine, scatter, xp.eye(d, dtype=scatter.dtype)))
     return s[:, None] * root
 
 
@@ -76,23 +74,24 @@ class _Cauchy(NamedTuple):
     weights: Float[Array, " n"]
 
 
-def _correlated(z: Float[Array, "n d"]) -> Float[Array, "d d"]:
-    """The scatter of rows in units near one, scaled by the median of their distances."""
+def _scatter(z: Float[Array, "n d"]) -> Float[Array, "d d"]:
+    """Return the scatter of standardised rows, scaled by the median of their distances."""
     xp, (n, d) = namespace(z), z.shape
     start = _Cauchy(xp.median(z, 0), xp.cov(z.T), xp.zeros(n, z.dtype))
     if is_traced(z):
-        found = jax.lax.fori_loop(0, _ROUNDS, lambda _, state: _improved(z, state), start)
+        found = jax.lax.fori_loop(0, _ROUNDS, lambda _, state: _iterate(z, state), start)
     else:
-        found = _settled(z, start)
+        found = _converge(z, start)
     squares = _squares(z, found)
     return found.scatter * xp.median(squares) / float(chdtri(d, 0.5))
 
 
-def _settled(z: Float[Array, "n d"], state: _Cauchy) -> _Cauchy:
+def _converge(z: Float[Array, "n d"], state: _Cauchy) -> _Cauchy:
+    """Return the fixed point of the iteration, with a scatter of NaN if the rows lie in a plane."""
     for _ in range(_ROUNDS):
         try:
-            before, state = state, _improved(z, state)
-        except np.linalg.LinAlgError:  # the rows lie in a plane
+            before, state = state, _iterate(z, state)
+        except np.linalg.LinAlgError:
             return state._replace(scatter=np.full_like(state.scatter, np.nan))
         if np.abs(state.weights - before.weights).max() <= _SETTLED:
             break
@@ -100,13 +99,13 @@ def _settled(z: Float[Array, "n d"], state: _Cauchy) -> _Cauchy:
 
 
 def _squares(z: Float[Array, "n d"], state: _Cauchy) -> Float[Array, " n"]:
-    """Mahalanobis distances, squared."""
+    """Return the squared Mahalanobis distances."""
     xp, rest = namespace(z), z - state.centre
     return (rest * xp.linalg.solve(state.scatter, rest.T).T).sum(1)
 
 
-def _improved(z: Float[Array, "n d"], state: _Cauchy) -> _Cauchy:
-    """One round of the fixed-point iteration of Kent, Tyler and Vardi (1994)."""
+def _iterate(z: Float[Array, "n d"], state: _Cauchy) -> _Cauchy:
+    """Return the result of one round of the fixed-point iteration of Kent, Tyler and Vardi (1994)."""
     weights = (1 + z.shape[1]) / (1 + _squares(z, state))
     total = weights.sum()
     centre = weights @ z / total

@@ -1,4 +1,4 @@
-"""A sample as computations see it: rows padded to a bucket size, all at once or block by block."""
+"""A sample in the form that computations use: padded rows, all at once or block by block."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -7,28 +7,62 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as Spec
 from jaxtyping import Bool, Float, Int, Shaped
 
 from .._types import Array, Scalar, Tree
-from .blocks import Blocks
 from .padding import TILE as TILE
 from .padding import bucket as bucket
+from .padding import pad
 
 SORTED = 16384
-"""Sort the observations of one variable from this many rows on, because pair sums can then use
-their order.
+"""Observations of one variable are sorted if there are at least this many rows, because pair sums can
+then use their order.
 """
 
 
+AXIS = "rows"
+"""The name of the mesh axis along which the rows are spread."""
+
+
+class Blocks(eqx.Module):
+    """The number of observations in each device's block; the rest of a block is padding."""
+
+    counts: Int[Array, " P"]
+    mesh: Mesh = eqx.field(static=True)
+
+    def real(self, rows: int) -> Bool[Array, " N"]:
+        """Return True for observations and False for padding."""
+        inside = jnp.arange(rows // self.mesh.size) < self.counts[:, None]
+        return self.spread(inside.reshape(-1))
+
+    def numbers(self, rows: int) -> Int[Array, " N"]:
+        """Return the number of the observation in each row."""
+        before = jnp.cumsum(self.counts) - self.counts
+        return self.spread((before[:, None] + jnp.arange(rows // self.mesh.size)).reshape(-1))
+
+    def beside(self, rows: Array, more: Array) -> Array:
+        """Return the rows with the same further rows appended to each block."""
+        append = lambda rows, more: jnp.concatenate([rows, more])
+        return jax.shard_map(
+            append, mesh=self.mesh, in_specs=(Spec(AXIS), Spec()), out_specs=Spec(AXIS)
+        )(rows, more)
+
+    def spread(self, rows: Array) -> Array:
+        """Return the rows, each block on its own device."""
+        return lax.with_sharding_constraint(rows, NamedSharding(self.mesh, Spec(AXIS)))
+
+
 class Sample(eqx.Module):
-    """n observations as the rows of x, padded with copies of the first row up to a bucket size N ≥
-    n.
+    """n observations as the rows of x, padded with copies of the first row to a size N ≥ n.
 
     Attributes:
         x: the padded rows.
         n: the number of observations.
         centre: their median; differences of coordinates keep more digits when it is subtracted first.
-        blocks: the division of rows that are spread over devices, each with padding of its own.
+        blocks: how rows that are spread over devices are divided; each block has its own padding.
         order: the indices of the rows in ascending order, for large samples of one variable.
         first: index of the first row, for a block read from disk.
     """
@@ -59,24 +93,27 @@ class Sample(eqx.Module):
 
     @property
     def extent(self) -> "Int[Array, ''] | Blocks":
-        """Where the observations are among the rows: the first n, or the first few of each block."""
+        """Which rows are observations: n if the first n are, or the blocks and their counts."""
         return self.n if self.blocks is None else self.blocks
 
     def by_rows(self, fn: Callable, rows: Tree, block: int) -> Array:
-        """Return fn of each row, computed a block of rows at a time on each device to save
-        memory.
-        """
-        devices = 1 if self.blocks is None else self.blocks.mesh.size
-        length = self.x.shape[0] // devices
+        """Return fn of each row, computed for `block` rows at a time on each device to save memory."""
+        devices, length = self._division
         if block >= length:
             return jax.vmap(fn)(rows)
         if devices == 1:
-            return jax.lax.map(fn, rows, batch_size=block)
+            return lax.map(fn, rows, batch_size=block)
         abreast = jax.tree.map(
             lambda part: jnp.moveaxis(part.reshape(devices, length, *part.shape[1:]), 0, 1), rows
         )
-        found = jnp.moveaxis(jax.lax.map(jax.vmap(fn), abreast, batch_size=block), 1, 0)
+        found = jnp.moveaxis(lax.map(jax.vmap(fn), abreast, batch_size=block), 1, 0)
         return found.reshape(self.x.shape[0], *found.shape[2:])
+
+    @property
+    def _division(self) -> tuple[int, int]:
+        """The number of devices, and of rows on each."""
+        devices = 1 if self.blocks is None else self.blocks.mesh.size
+        return devices, self.x.shape[0] // devices
 
     @property
     def size(self) -> Float[Array, ""]:
@@ -95,27 +132,20 @@ class Sample(eqx.Module):
 
     def with_points(self, z: Float[Array, "k d"]) -> "tuple[Sample, Bool[Array, ' M'], slice]":
         """Return a sample with further points, which of its rows are observations of this one, and
-        the place of the points.
+        the rows in which the points are.
 
         If the rows are spread over devices, each device holds all the further points.
         """
-        rows, k = self.x.shape[0], z.shape[0]
-        devices = 1 if self.blocks is None else self.blocks.mesh.size
-        length = rows // devices
-        extra = jnp.concatenate(
-            [z, jnp.broadcast_to(z[:1], (bucket(length + k) - length - k, z.shape[1]))]
-        )
+        _, length = self._division
+        extra, place = pad(z, bucket(length + len(z)) - length), slice(length, length + len(z))
         if self.blocks is None:
-            x = jnp.concatenate([self.x, extra])
-            return (
-                Sample(x, jnp.asarray(x.shape[0]), self.centre),
-                jnp.arange(x.shape[0]) < self.n,
-                slice(rows, rows + k),
-            )
-        x = self.blocks.beside(self.x, extra)
-        blocks = Blocks(jnp.full_like(self.blocks.counts, length + len(extra)), self.blocks.mesh)
-        sample = Sample(x, jnp.asarray(x.shape[0]), self.centre, blocks)
-        return sample, self.blocks.real(x.shape[0]), slice(length, length + k)
+            x, blocks = jnp.concatenate([self.x, extra]), None
+            real = jnp.arange(len(x)) < self.n
+        else:
+            x, counts = self.blocks.beside(self.x, extra), self.blocks.counts
+            blocks = Blocks(jnp.full_like(counts, length + len(extra)), self.blocks.mesh)
+            real = self.blocks.real(len(x))
+        return Sample(x, jnp.asarray(len(x)), self.centre, blocks), real, place
 
     def in_place(self, rows: Shaped[Array, "N *r"]) -> Shaped[Array, "N *r"]:
         """Return rows, each placed on the device of its observation."""
@@ -126,10 +156,11 @@ class Sample(eqx.Module):
         return jnp.where(self.real.reshape((-1,) + (1,) * (rows.ndim - 1)), rows, 0)
 
     def zero_padding_of_columns(self, columns: Float[Array, "p N"]) -> Float[Array, "p N"]:
+        """Return columns with zeros in place of padding."""
         return jnp.where(self.real, columns, 0)
 
     def sum(self, term: Callable[["Sample"], Tree]) -> Tree:
-        """Return Σ term(block) over the blocks, of which a sample in memory is the only one."""
+        """Return Σ term(block) over the blocks; a sample in memory is a single block."""
         return term(self)
 
 
@@ -138,7 +169,7 @@ class Table(eqx.Module):
 
     Attributes:
         disk: the `OnDisk` that reads the blocks.
-        centre, largest, deviation: as of a `Sample`, taken from some of the rows.
+        centre, largest, deviation: as for a `Sample`, but computed from some of the rows.
     """
 
     all_at_once: ClassVar[bool] = False
@@ -152,12 +183,12 @@ class Table(eqx.Module):
 
     @property
     def rows_on_disk(self) -> int:
-        """How many observations there are."""
+        """The number of observations."""
         return len(self.disk)
 
     @property
     def x(self) -> jax.ShapeDtypeStruct:
-        """The shape and the type of the rows, which are not here."""
+        """The shape and the type of the rows, which are not in memory."""
         return jax.ShapeDtypeStruct(self.disk.shape, self.centre.dtype)
 
     @property
@@ -168,18 +199,18 @@ class Table(eqx.Module):
     def block(self, number: Int[Array, ""]) -> Sample:
         """Return a block of rows, read when the computation needs it.
 
-        The callback returns words of 32 bits: it does not know of 64-bit mode, and would round
+        The callback returns 32-bit words, because it runs outside 64-bit mode and would round
         doubles.
         """
         disk, last, dtype = self.disk, self.disk.blocks - 1, self.centre.dtype
         words = (dtype.itemsize // 4,) if dtype.itemsize > 4 else ()
         shape = jax.ShapeDtypeStruct((bucket(disk.block), disk.shape[1], *words), jnp.uint32)
-        read = lambda number: disk.padded(int(number)).view(np.uint32).reshape(shape.shape)
+        read = lambda number: disk.padded_block(int(number)).view(np.uint32).reshape(shape.shape)
         rows = jax.pure_callback(
             read, shape, jnp.asarray(number, jnp.int32), vmap_method="sequential"
         )
         n = jnp.where(number < last, disk.block, len(disk) - last * disk.block)
-        rows = jax.lax.bitcast_convert_type(rows, dtype)
+        rows = lax.bitcast_convert_type(rows, dtype)
         return Sample(rows, n, self.centre, first=number * disk.block)
 
     def sum(self, term: Callable[[Sample], Tree], until: Int[Array, ""] | None = None) -> Tree:
@@ -189,7 +220,7 @@ class Table(eqx.Module):
             jax.eval_shape(lambda: term(self.block(jnp.asarray(0)))),
         )
         add = lambda number, total: jax.tree.map(jnp.add, total, term(self.block(number)))
-        return jax.lax.fori_loop(0, self.disk.blocks if until is None else until, add, zero)
+        return lax.fori_loop(0, self.disk.blocks if until is None else until, add, zero)
 
 
 AnySample = Sample | Table

@@ -1,6 +1,4 @@
-"""Observations spread over devices and hosts, and what can be known of them while no device holds
-them all.
-"""
+"""Rows spread over devices and hosts, and their statistics, which never need all rows on one device."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -16,25 +14,19 @@ from jax.sharding import PartitionSpec as Spec
 from .. import errors
 from .._types import Tree
 from . import reductions
-from .blocks import AXIS as AXIS
-from .blocks import Blocks as Blocks
-from .kinds import (
-    check_kind,
-    empty_sample,
-    not_finite,
-    not_in_space,
-    standard_precision,
-    wants_cast,
-)
+from .kinds import as_floating, empty_sample, not_finite, standard_precision
 from .rows import AbstractRows
+from .sample import AXIS as AXIS
+from .sample import Blocks as Blocks
 from .sample import Sample
+from .spaces import not_in_space
 
 
 class Sharded(eqx.Module, AbstractRows):
-    """n observations as rows, spread over devices in blocks of equal length; the end of each block
-    is padding.
+    """n observations as rows, spread over devices in blocks of equal length, each padded at its end.
 
-    `ms.shard` makes it from rows in memory, `ms.fit` from a `jax.Array` that is sharded along its first axis.
+    `ms.shard` makes it from rows in memory, and `ms.fit` from a `jax.Array` that is sharded along
+    its first axis.
 
     >>> x = ms.shard(np.arange(10.0).reshape(5, 2))
     >>> x.shape, x.on_host().sum(0).tolist()
@@ -59,7 +51,7 @@ class Sharded(eqx.Module, AbstractRows):
 
     @property
     def local(self) -> np.ndarray:
-        """The rows that this process has."""
+        """The rows that this process holds."""
         parts = local_parts(self.mesh, self.array)
         counts = dict(zip(self.mesh.devices.flat, self.counts, strict=True))
         return np.concatenate([np.asarray(part.data)[: counts[part.device]] for part in parts])
@@ -71,19 +63,18 @@ class Sharded(eqx.Module, AbstractRows):
 
     def __getitem__(self, numbers: Any) -> np.ndarray:
         """Return a few rows, by their numbers, in the memory of every host."""
-        return self.look(reductions.take, self.positions(np.asarray(numbers)))
+        return self.look(reductions.take, self._positions(np.asarray(numbers)))
 
-    def positions(self, numbers: np.ndarray) -> np.ndarray:
-        """Return the places of observations among the rows of the padded array."""
-        ends = np.cumsum(self.counts)
+    def _positions(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the row of the padded array in which each of these observations is."""
+        ends, length = np.cumsum(self.counts), self.array.shape[0] // self.mesh.size
         block = np.searchsorted(ends, numbers, side="right")
-        return (
-            block * (self.array.shape[0] // self.mesh.size) + numbers - (ends - self.counts)[block]
-        )
+        return block * length + numbers - (ends - self.counts)[block]
 
     def on_host(self) -> np.ndarray:
-        """Return every row in the memory of every host, fetched in portions so that no device ever
-        holds them all.
+        """Return every row, in the memory of every host.
+
+        The rows are fetched in portions, so that no device ever holds them all.
         """
         portions = [np.arange(len(self))[i : i + _PORTION] for i in range(0, len(self), _PORTION)]
         return np.concatenate(
@@ -96,9 +87,6 @@ class Sharded(eqx.Module, AbstractRows):
     def var(self, axis: int = 0) -> np.ndarray:
         return self.look(reductions.variance)
 
-    def std(self, axis: int = 0) -> np.ndarray:
-        return np.sqrt(self.var())
-
     def min(self, axis: int = 0) -> np.ndarray:
         return self.look(reductions.minimum)
 
@@ -106,33 +94,25 @@ class Sharded(eqx.Module, AbstractRows):
         return self.look(reductions.maximum)
 
     def median(self, about: Any = None) -> np.ndarray:
-        """Return the median of each column, or of the distances of its entries from `about`.
-
-        It is exact, found by bisection.
-        """
-        return self.look(
-            reductions.median,
-            np.zeros(self.shape[1]) if about is None else about,
-            np.asarray(about is not None),
-        )
+        """Return the exact median of each column, or of its distances from `about`, by bisection."""
+        origin = np.zeros(self.shape[1]) if about is None else about
+        return self.look(reductions.median, origin, np.asarray(about is not None))
 
     def gap(self, centre):
         return self.look(reductions.nearest, centre)
 
-    def some(self, count: int) -> np.ndarray:
-        """Return `count` rows in memory, evenly spaced; all of them if they are fewer."""
-        return self[np.linspace(0, len(self) - 1, min(len(self), count)).astype(int)]
-
-    def in_one_array(self, most):
-        return self.some(most)
-
     def look(self, reduce: Callable, *arguments: Any) -> Any:
         """Return reduce(rows, observations, …), which must be small, as NumPy arrays on every host."""
         with jax.enable_x64(True), self.computing():
-            blocks = Blocks(np.asarray(self.counts), self.mesh)
-            return self.known(reductions.apply_reduction(reduce, self.array, blocks, arguments))
+            return self.to_host(
+                reductions.apply_reduction(reduce, self.array, self._blocks, arguments)
+            )
 
-    def known(self, tree: Tree) -> Tree:
+    @property
+    def _blocks(self) -> Blocks:
+        return Blocks(np.asarray(self.counts), self.mesh)
+
+    def to_host(self, tree: Tree) -> Tree:
         """Return arrays on these devices as NumPy arrays on every host."""
         whole = jax.jit(lambda part: part, out_shardings=NamedSharding(self.mesh, Spec()))
         alike = lambda part: part.is_fully_replicated or part.is_fully_addressable
@@ -144,14 +124,11 @@ class Sharded(eqx.Module, AbstractRows):
             return Sharded(change(self.array), self.counts, self.mesh)
 
     def flags(self, rows):
-        length = rows.shape[0] // self.mesh.size
-        kept = [np.arange(count) + i * length for i, count in enumerate(self.counts)]
         with self.computing():
-            return self.known(rows)[np.concatenate(kept)]
+            return self.to_host(rows)[self._positions(np.arange(len(self)))]
 
     def check(self, space):
-        rows = self.map(lambda rows: rows.astype(float)) if wants_cast(self.dtype, space) else self
-        check_kind(rows.dtype)
+        rows = as_floating(self, space)
         if rows.size == 0:
             raise empty_sample(rows.shape)
         bad = rows._rows_that(lambda rows: ~jnp.isfinite(rows))
@@ -159,11 +136,11 @@ class Sharded(eqx.Module, AbstractRows):
             raise not_finite(bad, ndim=2)
         bad = rows._rows_that(space.outside)
         if bad.any():
-            raise not_in_space(bad, space)
-        return rows if rows.dtype in (np.float32, np.float64) else rows.map(standard_precision)
+            raise not_in_space(errors.rows_text(bad), space)
+        return rows.map(standard_precision)
 
     def _rows_that(self, test: Callable) -> np.ndarray:
-        """Whether any entry of each observation passes the test."""
+        """Return, for each observation, whether any of its entries passes the test."""
         with jax.enable_x64(True):
             return self.flags(jnp.any(test(self.array), axis=1))
 
@@ -176,13 +153,12 @@ class Sharded(eqx.Module, AbstractRows):
 
     def sample(self):
         dtype = jax.dtypes.canonicalize_dtype(self.dtype)
-        blocks = Blocks(np.asarray(self.counts), self.mesh)
         centre = self.median().astype(dtype)
-        return Sample(self.array.astype(dtype), np.asarray(len(self)), centre, blocks)
+        return Sample(self.array.astype(dtype), np.asarray(len(self)), centre, self._blocks)
 
     @contextlib.contextmanager
     def computing(self) -> Iterator[None]:
-        """Explain an error that was raised because a process that has some of the rows has ended."""
+        """Explain an error that occurred because a process that holds some of the rows has ended."""
         try:
             yield
         except Exception as reason:
@@ -192,14 +168,14 @@ class Sharded(eqx.Module, AbstractRows):
             raise
 
     def bring(self, result, by_rows):
-        return result if by_rows else self.known(result)
+        return result if by_rows else self.to_host(result)
 
     def rows_like(self, rows):
         return Sharded(rows, self.counts, self.mesh)
 
 
 _PORTION = 1 << 16
-"""Rows that are brought to the hosts at once."""
+"""Rows that are fetched at once."""
 
 
 _GONE = (
@@ -211,11 +187,11 @@ _GONE = (
     "Connection closed",
     "Connection reset",
 )
-"""Words in the messages of collective operations that a process has left."""
+"""Words in the error messages of collective operations from which a process is missing."""
 
 
 def local_parts(mesh: Mesh, array: jax.Array) -> list:
-    """The parts of an array that this process has, as the mesh orders their devices."""
+    """Return the parts of an array that this process holds, in the order of the mesh."""
     parts = {part.device: part for part in array.addressable_shards}
     return [parts[device] for device in mesh.devices.flat if device in parts]
 
@@ -223,15 +199,15 @@ def local_parts(mesh: Mesh, array: jax.Array) -> list:
 @errors.explained("many-machines.md")
 def _not_here(shape: tuple[int, ...]) -> ValueError:
     return ValueError(
-        f"These {shape[0]} rows are spread over several processes, and this one has only some of them: x.local. "
-        "x.on_host(), called by every process, brings them all."
+        f"These {shape[0]} rows are spread over several processes, and this one holds only some of them: x.local. "
+        "x.on_host(), called by every process, returns all of them."
     )
 
 
 @errors.explained("many-machines.md")
 def _process_lost(reason: str) -> errors.ProcessLost:
     return errors.ProcessLost(
-        "A process that has some of the rows has ended or cannot be reached, so there is no result. Its own messages "
+        "A process that holds some of the rows has ended or cannot be reached, so there is no result. Its own messages "
         f"say why; start all processes again. ({reason.splitlines()[0][:200]})"
     )
 

@@ -1,4 +1,4 @@
-"""Where observations live: the reals, a box, a finite alphabet for each coordinate, or counts."""
+"""The spaces of observations: the reals, a box, a finite alphabet for each coordinate, or counts."""
 
 import abc
 import itertools
@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 
 from .. import errors
 from .._text import as_call
-from .._types import Array, is_traced, namespace
+from .._types import Array, namespace
 
 __all__ = ["BINARY", "COUNTS", "REALS", "SPINS", "Box", "Counts", "Finite", "Reals"]
 
@@ -33,12 +33,18 @@ class AbstractSpace(eqx.Module):
         return None
 
     def outside(self, x: Array) -> Bool[Array, "*n"]:
-        """Whether each entry of x is another value."""
+        """Return whether each entry of x is outside the space."""
         return namespace(x).zeros(x.shape, bool)
 
-    @abc.abstractmethod
     def check(self, x: np.ndarray) -> None:
-        """Raise if x, of shape (n, d), has other values."""
+        """Raise if x, of shape (n, d), has values outside the space."""
+        bad = np.asarray(self.outside(x))
+        if bad.any():
+            raise self.refusal(x, bad, errors.rows_text(np.asarray(bad.any(axis=1))))
+
+    def refusal(self, x: np.ndarray, bad: Bool[np.ndarray, "n d"], rows: str) -> ValueError:
+        """Return the error for data whose `bad` entries, in the `rows` named, are outside the space."""
+        return not_in_space(rows, self)
 
 
 class Reals(AbstractSpace):
@@ -48,23 +54,20 @@ class Reals(AbstractSpace):
     False
     """
 
-    def check(self, x):
-        return None
-
 
 def _ends(value: Any) -> tuple[float, ...]:
-    """One number for all coordinates, or one for each."""
+    """Return one number for all coordinates, or one for each."""
     return tuple(float(end) for end in np.ravel(np.asarray(value, np.float64)))
 
 
 class Box(AbstractSpace):
     """A box, a half-line or an interval: low ≤ x ≤ high in each coordinate.
 
-    The default of `ms.fit` for a model on a box uses a diffusion that vanishes at its edges, so
-    that estimates are right whether the density vanishes there or not.
+    For a model on a box, the default discrepancy of `ms.fit` uses a diffusion that vanishes at the
+    edges, so that estimates are consistent whether the density vanishes there or not.
 
     Args:
-        low, high: numbers, or shape (d,); infinite in directions in which there is no edge.
+        low, high: numbers, or shape (d,); infinite where there is no edge.
 
     >>> ms.spaces.Box(low=0.0).box
     (array([0.]), array([inf]))
@@ -91,19 +94,20 @@ class Box(AbstractSpace):
         entries = max(len(self.low), len(self.high))
         if entries not in (1, x.shape[1]):
             raise ValueError(f"The support has {entries} coordinates, but x has {x.shape[1]}.")
-        bad = self.outside(x)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
-            low, high = (np.broadcast_to(edge, x.shape[1])[column] for edge in self.box)
-            raise ValueError(
-                f"x has values outside the support of the model in {errors.rows_text(np.asarray(bad.any(axis=1)))}: "
-                f"x[{row}, {column}] = {x[row, column]:.6g} is not between {low:g} and {high:g}. "
-                "Drop these rows, or give the support that the model has."
-            )
+        super().check(x)
+
+    def refusal(self, x, bad, rows):
+        row, column = np.argwhere(bad)[0]
+        low, high = (np.broadcast_to(edge, x.shape[1])[column] for edge in self.box)
+        return ValueError(
+            f"x has values outside the support of the model in {rows}: "
+            f"x[{row}, {column}] = {x[row, column]:.6g} is not between {low:g} and {high:g}. "
+            "Drop these rows, or correct the support of the model."
+        )
 
 
 class AbstractDiscrete(AbstractSpace):
-    """A space in which a coordinate moves by shifts to other values."""
+    """A space in which a shift moves a coordinate to another value."""
 
     @property
     def discrete(self):
@@ -116,15 +120,15 @@ class AbstractDiscrete(AbstractSpace):
 
     @abc.abstractmethod
     def shifted(self, x: Float[Array, "*n"], k: int) -> Float[Array, "*n"]:
-        """Each entry of x shifted by k."""
+        """Return each entry of x shifted by k."""
 
     @abc.abstractmethod
     def inside(self, x: Float[Array, "*n"]) -> Bool[Array, "*n"]:
-        """Whether each entry, reached by a shift, is a value at all."""
+        """Return whether each entry, reached by a shift, is in the space."""
 
 
 class Finite(AbstractDiscrete):
-    """A finite alphabet, in cyclic order: a shift beyond its last value comes to the first.
+    """A finite alphabet in cyclic order: a shift beyond the last value continues at the first.
 
     Args:
         values: the alphabet, at least two different numbers.
@@ -148,10 +152,21 @@ class Finite(AbstractDiscrete):
     def outside(self, x):
         return ~namespace(x).isin(x, np.asarray(self.values, x.dtype))
 
-    def check(self, x):
-        bad = self.outside(x)
-        if bad.any():
-            raise _not_in_alphabet(x, bad, self.values)
+    @errors.explained("discrete.md")
+    def refusal(self, x, bad, rows):
+        letters = ", ".join(f"{v:g}" for v in self.values)
+        others = np.unique(x[bad])
+        shown = ", ".join(f"{v:g}" for v in others[:4]) + (", …" if len(others) > 4 else "")
+        do = ""
+        if set(np.unique(x)) <= {0.0, 1.0}:
+            do = " Write 2 * x - 1 for spins."
+        elif set(np.unique(x)) <= {-1.0, 1.0}:
+            do = " Write (x + 1) / 2 for zeros and ones."
+        elif len(others) > 20:
+            do = " These look like continuous data: use a model on the reals, or round them."
+        return ValueError(
+            f"x has values {shown} in {rows}, but the model lives on the alphabet {{{letters}}}.{do}"
+        )
 
     def shifted(self, x, k):
         letters = jnp.asarray(self.values, x.dtype)
@@ -163,22 +178,22 @@ class Finite(AbstractDiscrete):
         return jnp.ones(x.shape, bool)
 
     def codes(self, x: Float[Array, "*n"]) -> Int[Array, "*n"]:
-        """The place of each entry in the alphabet."""
+        """Return the position of each entry in the alphabet."""
         return jnp.argmin(jnp.abs(x[..., None] - jnp.asarray(self.values, x.dtype)), axis=-1)
 
     def states(self, d: int) -> Float[np.ndarray, "s d"]:
-        """Every state of d coordinates, the last running fastest; for a few coordinates only."""
+        """Return every state of d coordinates, the last varying fastest; d must be small."""
         if len(self.values) ** d > _MOST_STATES:
             raise _too_many_states(len(self.values), d, _MOST_STATES)
         return np.array(list(itertools.product(self.values, repeat=d)))
 
 
 _MOST_STATES = 1 << 20
-"""States that may be enumerated."""
+"""The most states that are enumerated: 8 MB for each coordinate in float64."""
 
 
 class Counts(AbstractDiscrete):
-    """The whole numbers from 0 on: 0, 1, 2 and so forth.
+    """The counts 0, 1, 2, ….
 
     >>> ms.spaces.COUNTS.discrete
     True
@@ -191,10 +206,13 @@ class Counts(AbstractDiscrete):
     def outside(self, x):
         return (x < 0) | (x != namespace(x).floor(x))
 
-    def check(self, x):
-        bad = self.outside(x)
-        if bad.any():
-            raise _not_counts(x, bad)
+    @errors.explained("discrete.md")
+    def refusal(self, x, bad, rows):
+        shown = ", ".join(f"{v:g}" for v in np.unique(x[bad])[:4])
+        return ValueError(
+            f"x has values {shown} in {rows}, but the model is for counts 0, 1, 2, … "
+            "For measurements on a continuous scale use a model on the reals."
+        )
 
     def shifted(self, x, k):
         return x + k
@@ -208,15 +226,13 @@ SPINS, BINARY = Finite((-1.0, 1.0)), Finite((0.0, 1.0))
 
 
 def space_of(model: Any) -> AbstractSpace:
-    """The space that a model says it lives on, in its attribute `space`; the reals where it says
-    nothing.
-    """
+    """Return the model's attribute `space`, or the reals if it has none."""
     space = getattr(model, "space", None)
     return space if isinstance(space, AbstractSpace) else REALS
 
 
 def as_space(support: Any) -> AbstractSpace:
-    """Read the user's `support`: a space, or the pair (low, high) of a box."""
+    """Return the space that the user gives as `support`: a space, or the pair (low, high) of a box."""
     if isinstance(support, AbstractSpace):
         return support
     try:
@@ -229,43 +245,14 @@ def as_space(support: Any) -> AbstractSpace:
         ) from reason
 
 
-def check_values(x: Array, space: AbstractSpace) -> None:
-    """Raise where concrete data are not in the space."""
-    if not is_traced(x):
-        space.check(np.asarray(x))
-
-
 @errors.explained("discrete.md")
-def _not_in_alphabet(x: np.ndarray, bad: np.ndarray, values: tuple[float, ...]) -> ValueError:
-    letters = ", ".join(f"{v:g}" for v in values)
-    others = np.unique(x[bad])
-    shown = ", ".join(f"{v:g}" for v in others[:4]) + (", …" if len(others) > 4 else "")
-    do = ""
-    if set(np.unique(x)) <= {0.0, 1.0}:
-        do = " Write 2 * x - 1 for spins."
-    elif set(np.unique(x)) <= {-1.0, 1.0}:
-        do = " Write (x + 1) / 2 for zeros and ones."
-    elif len(others) > 20:
-        do = " These look like continuous data: use a model on the reals, or round them."
-    return ValueError(
-        f"x has values {shown} in {errors.rows_text(np.asarray(bad.any(axis=1)))}, but the model lives on the alphabet "
-        f"{{{letters}}}.{do}"
-    )
-
-
-@errors.explained("discrete.md")
-def _not_counts(x: np.ndarray, bad: np.ndarray) -> ValueError:
-    shown = ", ".join(f"{v:g}" for v in np.unique(x[bad])[:4])
-    return ValueError(
-        f"x has values {shown} in {errors.rows_text(np.asarray(bad.any(axis=1)))}, but the model "
-        "is one of counts 0, 1, 2, … "
-        "For measurements on a continuous scale use a model on the reals."
-    )
+def not_in_space(rows: str, space: AbstractSpace) -> ValueError:
+    return ValueError(f"x has values in {rows} that are not in {space!r}, where the model lives.")
 
 
 @errors.explained("discrete.md")
 def _too_many_states(letters: int, d: int, most: int) -> ValueError:
-    return ValueError(f"{letters}^{d} states are too many to enumerate; at most {most} are.")
+    return ValueError(f"{letters}^{d} states are too many to enumerate; the limit is {most}.")
 
 
 @errors.explained("discrete.md")
@@ -280,6 +267,6 @@ def needs_continuous(name: str, space: Any) -> TypeError:
 def needs_discrete(name: str, what: str, space: Any) -> TypeError:
     return TypeError(
         f"{name} needs a model on {what}, but this one lives on {space!r}. For continuous data use ms.KSD or ms.SM; "
-        "for a discrete model of your own say where it lives: ms.models.from_log_density(fn, params, "
+        "for a discrete model of your own, give its space: ms.models.from_log_density(fn, params, "
         "space=ms.spaces.BINARY), or an attribute `space`."
     )

@@ -5,29 +5,28 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as Spec
 
 from .. import errors
 from .._types import Array, is_traced
-from .blocks import AXIS
 from .kinds import empty_sample, wrong_shape
-from .padding import bucket
+from .padding import bucket, pad
+from .sample import AXIS
 from .sharded import Sharded, local_parts
 
 
 def shard(x: Any, devices: Sequence[Any] | None = None) -> Sharded:
-    """Spread rows over devices; with several processes, each gives its own rows, in the order of
-    the processes.
+    """Spread rows over devices. If there are several processes, each passes its own rows.
 
-    Any number of rows will do: blocks are filled up with padding, which counts nothing.
+    Any number of rows is allowed: blocks are padded, and padding does not contribute to results.
+    The rows of all processes follow one another in the order of the processes.
 
     Args:
         x: the rows of this process, of shape (n, d) or (n,).
-        devices: those to spread them over, in order; all of JAX's if not given. A process gives
-            rows to its own.
+        devices: the devices to use, in order; all of JAX's by default. A process puts its rows on
+            its own devices.
 
     >>> x = ms.shard(np.array([1.2, -0.3, 0.4, 2.2, 0.9, 1.7, -5.0, 0.6]))
     >>> x.shape, float(np.asarray(x).sum().round(6))
@@ -56,7 +55,7 @@ def _own_devices(mesh: Mesh) -> list:
 
 
 def _count_rows(mesh: Mesh, parts: list[np.ndarray]) -> list[int]:
-    """Return the number of rows for each device; raise if their kinds differ or there are none."""
+    """Return the number of rows on each device; raise if their kinds differ or there are none."""
     d, kind = parts[0].shape[1], parts[0].dtype.num
     shared = _share(mesh, [(len(part), d, kind) for part in parts])
     if len({(d, kind) for _, d, kind in shared}) > 1:
@@ -68,14 +67,14 @@ def _count_rows(mesh: Mesh, parts: list[np.ndarray]) -> list[int]:
 
 
 def _first_row(mesh: Mesh, parts: list[np.ndarray], counts: list[int]) -> np.ndarray:
-    """Return the first row of all, which fills up the blocks."""
+    """Return the first row of all, copies of which pad the blocks."""
     none = np.zeros_like(parts[0], shape=parts[0].shape[1])
     first = _share(mesh, [part[0] if len(part) else none for part in parts])
     return first[int(np.flatnonzero(counts)[0])]
 
 
 def _global(mesh: Mesh, blocks: list[np.ndarray]) -> Any:
-    """Return one array of the blocks that each process has for its devices."""
+    """Return the blocks that the processes hold as one array, spread over their devices."""
     places = zip(blocks, _own_devices(mesh), strict=True)
     there = [jax.device_put(block, device) for block, device in places]
     shape = (blocks[0].shape[0] * mesh.size, *blocks[0].shape[1:])
@@ -83,7 +82,7 @@ def _global(mesh: Mesh, blocks: list[np.ndarray]) -> Any:
 
 
 def _share(mesh: Mesh, facts: list) -> np.ndarray:
-    """Return a row of numbers from each device, known to every process."""
+    """Return the rows of numbers of all devices, given those of this process's devices."""
     with jax.enable_x64(True):
         rows = _global(mesh, [np.asarray(fact)[None] for fact in facts])
         return np.asarray(
@@ -92,7 +91,7 @@ def _share(mesh: Mesh, facts: list) -> np.ndarray:
 
 
 def is_spread(x: Any) -> bool:
-    """Whether x is an array whose parts are on different devices."""
+    """Whether x is an array with different parts on different devices."""
     return (
         isinstance(x, jax.Array)
         and not is_traced(x)
@@ -108,7 +107,7 @@ def as_sharded(x: jax.Array) -> Sharded:
     whole = all(
         part in (slice(None), slice(0, size))
         for index in where.values()
-        for part, size in _columns(index, x)
+        for part, size in zip(index[1:], x.shape[1:], strict=True)
     )
     if not whole or len(set(begin.values())) < len(begin) or x.ndim not in (1, 2):
         raise _not_by_rows(x.shape, len(begin))
@@ -120,28 +119,20 @@ def as_sharded(x: jax.Array) -> Sharded:
         array = jax.make_array_from_single_device_arrays(
             rows, NamedSharding(mesh, Spec(AXIS)), parts
         )
-        return Sharded(_padded(array, mesh), (length,) * mesh.size, mesh)
-
-
-def _columns(index: tuple, x: jax.Array) -> Any:
-    return zip(index[1:], x.shape[1:], strict=True)
+        return Sharded(_pad_blocks(array, mesh), (length,) * mesh.size, mesh)
 
 
 @partial(jax.jit, static_argnums=1)
-def _padded(array: Array, mesh: Mesh) -> Array:
-    def pad(block: Array) -> Array:
-        return jnp.concatenate(
-            [block, jnp.broadcast_to(block[:1], (bucket(len(block)) - len(block), block.shape[1]))]
-        )
-
-    return jax.shard_map(pad, mesh=mesh, in_specs=Spec(AXIS), out_specs=Spec(AXIS))(array)
+def _pad_blocks(array: Array, mesh: Mesh) -> Array:
+    pad_block = lambda block: pad(block, bucket(len(block)))
+    return jax.shard_map(pad_block, mesh=mesh, in_specs=Spec(AXIS), out_specs=Spec(AXIS))(array)
 
 
 @errors.explained("many-machines.md")
 def _not_by_rows(shape: tuple[int, ...], devices: int) -> ValueError:
     return ValueError(
-        f"x has shape {shape} and is spread over {devices} devices otherwise than by rows, each on one device. "
-        "Spread it anew: ms.shard(rows), or jax.device_put(x, NamedSharding(mesh, PartitionSpec('rows'))) with a mesh "
+        f"x has shape {shape} and is spread over {devices} devices, but not by rows with each row on one device. "
+        "Spread it again: ms.shard(rows), or jax.device_put(x, NamedSharding(mesh, PartitionSpec('rows'))) with a mesh "
         "of one axis."
     )
 
@@ -149,6 +140,6 @@ def _not_by_rows(shape: tuple[int, ...], devices: int) -> ValueError:
 @errors.explained("many-machines.md")
 def _blocks_differ(columns: list[int]) -> ValueError:
     return ValueError(
-        f"The processes gave rows of different kinds: numbers of columns {', '.join(map(str, columns))}, and perhaps "
-        "different types. Each must give ms.shard the same columns, as the same type."
+        f"The processes passed rows of different kinds: with {', '.join(map(str, columns))} columns, and perhaps of "
+        "different types. Each process must pass ms.shard the same columns, with the same type."
     )

@@ -18,6 +18,7 @@ from ..data.robust import median_and_mad, scatter_factor
 from ..data.rows import AbstractRows
 from ..data.spaces import space_of
 from ..params import POSITIVE, Marked, as_float, check_value, is_marked, unwrap
+from ..params import plain as plain
 from ..params.constraints import AbstractConstraint
 
 
@@ -33,7 +34,7 @@ class AbstractModel(eqx.Module):
 
     @abc.abstractmethod
     def log_density(self, x: Point) -> Array:
-        """log p_θ(x) up to a constant; the parameters have already been stripped of their marks."""
+        """Return log p_θ(x) up to a constant; the parameters of self have no marks."""
 
 
 class AbstractSampler(AbstractModel):
@@ -52,23 +53,23 @@ class AbstractSampler(AbstractModel):
 
     @abc.abstractmethod
     def draw(self, key: PRNGKeyArray, n: int) -> Float[Array, "n d"]:
-        """n independent draws; the parameters have already been stripped of their marks."""
+        """Return n independent draws; the parameters of self have no marks."""
 
 
 class AbstractFamily(AbstractSampler):
-    """A model with a sampler and a rough estimate from data, at which a fit may start."""
+    """A model with a sampler and a rough estimate from data from which a fit may start."""
 
     def start(self, x: Any) -> "AbstractFamily":
-        """Return the family at a rough, outlier-resistant estimate, at which a fit may start."""
+        """Return the family at a rough, outlier-resistant estimate from which a fit may start."""
         return self.place(read(x, space_of(self)).in_double())
 
     @abc.abstractmethod
     def place(self, x: AbstractRows) -> "AbstractFamily":
-        """`start`, for data that have already been read."""
+        """Return what `start` returns, for data that have already been read."""
 
 
 def is_family(model: LogDensity) -> TypeGuard[AbstractFamily]:
-    """Whether a model can place itself on data."""
+    """Whether a model can estimate its start from data."""
     return isinstance(model, AbstractFamily)
 
 
@@ -91,18 +92,13 @@ def check_fields(model: AbstractModel, *, positive: tuple[str, ...] = ()) -> Non
             check_value(f"{type(model).__name__}: {name}", plain(getattr(model, name)), constraint)
 
 
-def plain(value: Any) -> Any:
-    """A parameter's value, marked or not."""
-    return value.value if is_marked(value) else value
-
-
 def as_array(value: Any) -> Any:
-    """A parameter as a floating-point array; a mark is kept."""
+    """Return a parameter as a floating-point array, with its mark if it has one."""
     return Marked(as_float(value.value), value.constraint) if is_marked(value) else as_float(value)
 
 
 def dimension(loc: Any, scale: Any = 1.0) -> int:
-    """The dimension d implied by the shapes of location and scale."""
+    """Return the dimension d that the shapes of location and scale imply."""
     return max(np.size(plain(loc)), np.shape(plain(scale))[-1] if np.ndim(plain(scale)) else 1)
 
 
@@ -117,7 +113,7 @@ def centre(x: Point, loc: Array) -> Point:
 
 
 def standardise(x: Point, loc: Array, scale: Array) -> Point:
-    """L⁻¹(x − loc) for a scale σ (L = σI), a vector σ (L = diag σ) or a lower-triangular L."""
+    """Return L⁻¹(x − loc) for a number σ (L = σI), a vector σ (L = diag σ) or a triangular L."""
     z = centre(x, loc)
     if np.ndim(scale) > 0 and np.shape(scale)[-1] != x.shape[0]:
         raise ValueError(
@@ -130,12 +126,12 @@ def standardise(x: Point, loc: Array, scale: Array) -> Point:
 
 
 def spread(z: Float[Array, "n d"], loc: Array, scale: Array) -> Float[Array, "n d"]:
-    """loc + L z for each row of z: the inverse of `standardise`."""
+    """Return loc + Lz for each row z: the inverse of `standardise`."""
     return jnp.reshape(loc, (-1,)) + (z @ scale.T if jnp.ndim(scale) == 2 else z * scale)
 
 
 def median_between_data(x: AbstractRows) -> Float[Array, " d"]:
-    """The median of each coordinate, moved slightly so that it does not equal any observation.
+    """Return the median of each coordinate, moved slightly so that no observation equals it.
 
     This is for models with a kink at their location.
     """
@@ -146,9 +142,9 @@ def median_between_data(x: AbstractRows) -> Float[Array, " d"]:
 
 
 def scale_like(template: Any, x: AbstractRows, factor: Any = 1.0) -> Array:
-    """A scale of the template's form (scalar, vector or triangular matrix) estimated from the data.
+    """Return `factor` times the robust scale of the data.
 
-    It is `factor` times the robust scale of the data.
+    It has the form of the template: a scalar, a vector or a triangular matrix.
     """
     _, deviation = median_and_mad(x)
     xp = namespace(deviation)
@@ -166,9 +162,9 @@ def _is_forbidden(constraint: AbstractConstraint, value: Array) -> bool:
 
 
 def with_values(model: Any, **values: Array) -> Any:
-    """The model with new parameter values.
+    """Return the model with new parameter values and the same marks.
 
-    Marks are kept; a parameter that is fixed, or whose mark forbids the new value, keeps its old one.
+    A parameter that is fixed, or whose mark forbids the new value, keeps its old one.
     """
     for name, value in values.items():
         old = getattr(model, name)

@@ -49,17 +49,15 @@ class ConwayMaxwellPoisson(AbstractFamily):
         return jnp.sum(x * jnp.log(self.rate) - self.dispersion * gammaln(x + 1))
 
     def draw(self, key, n):
-        """Independent draws from the probabilities of the counts below 4096."""
+        """Return independent draws from the probabilities of the counts below 4096."""
         d = max(dimension(self.rate), dimension(self.dispersion))
         counts = jnp.arange(_LARGEST, dtype=float)
         rate, dispersion = (
             jnp.broadcast_to(part, (d,))[:, None] for part in (self.rate, self.dispersion)
         )
         logits = counts * jnp.log(rate) - dispersion * gammaln(counts + 1)
-        if (
-            not is_traced(logits)
-            and float(jnp.max(logits[:, -1] - logits.max(axis=1))) > _NEGLIGIBLE
-        ):
+        tail = jnp.max(logits[:, -1] - logits.max(axis=1))
+        if not is_traced(tail) and float(tail) > _NEGLIGIBLE:
             raise ValueError(
                 f"ConwayMaxwellPoisson: cannot draw, because counts of {_LARGEST} or more are likely."
             )
@@ -78,6 +76,6 @@ class ConwayMaxwellPoisson(AbstractFamily):
 
 
 def _match_form(template: Any, values: Any) -> Any:
-    """The values of the coordinates, or their mean if the template is a single number."""
+    """Return the values of the coordinates, or their mean if the template is a single number."""
     xp = namespace(values)
     return values if np.ndim(plain(template)) else xp.asarray(xp.mean(values))

@@ -13,7 +13,7 @@ from ..params import unwrap
 
 
 def log_normaliser(model: LogDensity, d: int) -> float:
-    """log Σ_x exp(model(x)) over all states of d coordinates, feasible only for small d.
+    """Return log Σ_x exp(model(x)) over all states of d coordinates, feasible only for small d.
 
     >>> round(ms.models.log_normaliser(ms.models.Ising(ms.fixed([0.0, 0.0]), 0.5), 2), 6)    # log(4 cosh J)
     1.506409
@@ -23,7 +23,7 @@ def log_normaliser(model: LogDensity, d: int) -> float:
 
 
 def probabilities(model: LogDensity, d: int) -> Float[np.ndarray, " s"]:
-    """p(x) for each state, in the order of `space.states(d)`, feasible only for small d.
+    """Return p(x) for each state, in the order of `space.states(d)`, feasible only for small d.
 
     >>> ms.models.probabilities(ms.models.BoltzmannMachine([0.0, 0.0], 0.0), 2).tolist()
     [0.25, 0.25, 0.25, 0.25]
@@ -38,14 +38,14 @@ def alphabet(model: LogDensity) -> Finite:
 
 
 def as_alphabet(space: AbstractSpace, name: str) -> Finite:
-    """Return a space that is a finite alphabet, as what is named here needs, or raise."""
+    """Return the space if it is a finite alphabet, or raise; `name` is what needs one."""
     if not isinstance(space, Finite):
         raise needs_discrete(name, "a finite alphabet", space)
     return space
 
 
 def exact_draws(model: LogDensity, d: int, key: Any, n: int) -> Float[Array, "n d"]:
-    """n independent draws by enumeration, from a model without marks."""
+    """Return n independent draws by enumeration, from a model without marks."""
     states = alphabet(model).states(d)
     return jnp.asarray(states)[jax.random.categorical(key, _log_weights(model, states), shape=(n,))]
 

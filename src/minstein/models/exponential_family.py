@@ -51,7 +51,7 @@ class ExponentialFamily(AbstractModel):
     def sample(
         self, key: PRNGKeyArray, n: int, *, init: Any, thin: int = 10
     ) -> Float[Array, "n d"]:
-        """n approximate draws by the No-U-Turn sampler, started at `init`; needs NumPyro."""
+        """Return n approximate draws by the No-U-Turn sampler, started at `init`; needs NumPyro."""
         return nuts(self, key, n, init=init, thin=thin)
 
     def start(self, x: Any) -> "ExponentialFamily":

@@ -21,6 +21,7 @@ from ..params import (
     is_floating,
     is_marked,
     names,
+    plain,
 )
 from ..params.constraints import PositiveDefinite, Simplex
 from ._family import AbstractFamily, AbstractModel
@@ -58,11 +59,8 @@ def from_log_density(
     ('mu', 'sigma')
     """
     space = space if support is None else as_space(support)
-    return FromLogDensity(fn, jax.tree.map(_numbers_to_arrays, params, is_leaf=is_marked), space)
-
-
-def _numbers_to_arrays(leaf: Any) -> Any:
-    return as_float(leaf) if is_floating(leaf) else leaf
+    as_leaf = lambda leaf: as_float(leaf) if is_floating(leaf) else leaf
+    return FromLogDensity(fn, jax.tree.map(as_leaf, params, is_leaf=is_marked), space)
 
 
 class FromNumPyro(AbstractFamily):
@@ -81,7 +79,7 @@ class FromNumPyro(AbstractFamily):
         return self.distribution(**self.params).sample(key, (n,)).reshape(n, -1)
 
     def place(self, x):
-        """Return self: NumPyro provides no rough estimates, so a fit starts as the user says."""
+        """Return self: NumPyro provides no rough estimates, so a fit starts from the user's values."""
         return self
 
 
@@ -101,8 +99,7 @@ def from_numpyro(distribution: Callable, params: Mapping[str, Any]) -> FromNumPy
     >>> ms.params.names(model)
     ('loc', 'scale')
     """
-    values = {name: value.value if is_marked(value) else value for name, value in params.items()}
-    instance = distribution(**values)
+    instance = distribution(**{name: plain(value) for name, value in params.items()})
     if instance.support.is_discrete:
         raise TypeError(
             f"{distribution.__name__} is discrete. Write its log-density yourself: "
@@ -118,12 +115,12 @@ def from_numpyro(distribution: Callable, params: Mapping[str, Any]) -> FromNumPy
 
 def _space(distribution: Callable, params: Mapping[str, Any]) -> AbstractSpace:
     """Return the support that NumPyro declares, or raise if it depends on a free parameter."""
-    plain = {name: value.value if is_marked(value) else value for name, value in params.items()}
-    space = _declared_box(distribution(**plain))
+    values = {name: plain(value) for name, value in params.items()}
+    space = _declared_box(distribution(**values))
     for name in names(dict(params)):
         leaf = name.partition("[")[0]
-        value = np.asarray(plain[leaf])
-        moved = {**plain, leaf: value * _NUDGE if value.any() else value + 1 - _NUDGE}
+        value = np.asarray(values[leaf])
+        moved = {**values, leaf: value * _NUDGE if value.any() else value + 1 - _NUDGE}
         if _declared_box(distribution(**moved)) != space:
             raise ValueError(
                 f"The support of {distribution.__name__} depends on {leaf}, which is to be fitted. A discrepancy "

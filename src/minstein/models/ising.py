@@ -78,8 +78,8 @@ class Ising(AbstractSampler):
         )
 
     def matrix(self) -> Float[Array, "d d"]:
-        """J as a symmetric matrix, zero for pairs that are not edges."""
-        i, j = self._ends()
+        """Return J as a symmetric matrix, with zeros for pairs that are not edges."""
+        i, j = np.asarray(self.edges, int).reshape(-1, 2).T
         values = jnp.broadcast_to(self.coupling, (len(self.edges),))
         upper = jnp.zeros((self.d, self.d), values.dtype).at[i, j].set(values)
         return upper + upper.T
@@ -92,7 +92,7 @@ class Ising(AbstractSampler):
         return (self.space.shifted(x, 1) - x) * (self.field + x @ self.matrix())
 
     def site_logits(self, x: Point, i: Int[Array, ""]) -> Float[Array, " a"]:
-        """log p up to a constant as a function of the value at site i."""
+        """Return log p up to a constant for each value of site i."""
         sites, which = (jnp.asarray(table)[i] for table in self._neighbours())
         J = jnp.append(jnp.broadcast_to(self.coupling, (len(self.edges),)), 0)
         local = jnp.broadcast_to(self.field, (self.d,))[i] + jnp.sum(J[which] * x[sites])
@@ -122,12 +122,8 @@ class Ising(AbstractSampler):
 
         return jax.lax.fori_loop(0, self.d, site, x)
 
-    def _ends(self) -> tuple[np.ndarray, np.ndarray]:
-        pairs = np.asarray(self.edges, int).reshape(-1, 2)
-        return pairs[:, 0], pairs[:, 1]
-
     def _neighbours(self) -> tuple[np.ndarray, np.ndarray]:
-        """The neighbours of each site and the edges to them, padded with an edge past the last."""
+        """Return the neighbours of each site and the edges to them, padded with an edge past the last."""
         lists: list[list[tuple[int, int]]] = [[] for _ in range(self.d)]
         for edge, (i, j) in enumerate(self.edges):
             lists[i].append((j, edge))

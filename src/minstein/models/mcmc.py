@@ -16,7 +16,7 @@ WARMUP = 1000
 def nuts(
     model: LogDensity, key: PRNGKeyArray, n: int, *, init: Any, thin: int = 10
 ) -> Float[Array, "n d"]:
-    """n approximate draws: every `thin`-th state of one chain after 1000 warm-up steps.
+    """Return n approximate draws: every `thin`-th state of one chain after 1000 warm-up steps.
 
     Args:
         model: log p up to a constant, smooth on all of ℝᵈ.

@@ -41,11 +41,8 @@ class RBM(AbstractSampler):
     space: Finite = eqx.field(repr=False, default=BINARY)
 
     def __init__(self, visible: Any, hidden: Any, weights: Any):
-        self.visible, self.hidden, self.weights = (
-            as_array(visible),
-            as_array(hidden),
-            as_array(weights),
-        )
+        self.visible, self.hidden = as_array(visible), as_array(hidden)
+        self.weights = as_array(weights)
         d, m, shape = (np.shape(plain(part)) for part in (self.visible, self.hidden, self.weights))
         if len(d) != 1 or len(m) != 1 or shape != d + m:
             raise ValueError(
@@ -77,11 +74,9 @@ class RBM(AbstractSampler):
             return change * self.visible + jnp.sum(there - jax.nn.softplus(inputs), axis=1)
 
         block = max(1, _ENTRIES // max(1, self.weights.size))
-        return (
-            jax.vmap(row)(x)
-            if block >= x.shape[0]
-            else jax.lax.map(jax.checkpoint(row), x, batch_size=block)
-        )
+        if block >= x.shape[0]:
+            return jax.vmap(row)(x)
+        return jax.lax.map(jax.checkpoint(row), x, batch_size=block)
 
     def alternate(self, x: Point, key: Any) -> Point:
         """Draw the hidden units given x, then the visible units given the hidden ones."""

@@ -18,6 +18,7 @@ from .marks import fixed as fixed
 from .marks import is_floating as is_floating
 from .marks import is_marked as is_marked
 from .marks import parameter as parameter
+from .marks import plain as plain
 from .marks import positive as positive
 from .marks import positive_definite as positive_definite
 from .marks import simplex as simplex

@@ -29,31 +29,36 @@ class AbstractConstraint(eqx.Module):
 
     @abc.abstractmethod
     def labels(self, shape: Shape) -> list[str]:
-        """The suffix to the name of each coordinate: '' for a scalar, '[2]', '[1,0]' and so on."""
+        """Return the suffix to the name of each coordinate: '' for a scalar, '[2]', '[1,0]', …"""
 
     @abc.abstractmethod
     def coordinates(self, value: Array) -> Coordinates:
-        """The free numbers of a value."""
+        """Return the free numbers of a value."""
 
     @abc.abstractmethod
     def value(self, coordinates: Coordinates, shape: Shape) -> Array:
-        """The inverse of `coordinates`."""
+        """Return the value with these coordinates: the inverse of `coordinates`."""
 
     @abc.abstractmethod
     def unconstrain(self, value: Array) -> Coordinates:
-        """Map a value to ℝᵏ."""
+        """Return the point of ℝᵏ that corresponds to a value."""
 
     @abc.abstractmethod
     def constrain(self, eta: Coordinates, shape: Shape) -> Array:
-        """The inverse of `unconstrain`."""
-
-    @abc.abstractmethod
-    def reach(self, shape: Shape) -> np.ndarray:
-        """The size of each unconstrained coordinate beyond which its value is degenerate, or ∞."""
+        """Return the value at a point of ℝᵏ: the inverse of `unconstrain`."""
 
     @abc.abstractmethod
     def links(self, shape: Shape) -> list[str]:
-        """The scale on which each interval is symmetric: 'identity', 'log' or 'logit'."""
+        """Return the scale on which each interval is symmetric: 'identity', 'log' or 'logit'."""
+
+    def reach(self, shape: Shape) -> np.ndarray:
+        """Return the size of each unconstrained coordinate beyond which its value is degenerate.
+
+        It is ∞ for a coordinate that is unconstrained as it stands.
+        """
+        return np.array(
+            [np.inf if link == "identity" else _LOG_REACH for link in self.links(shape)]
+        )
 
 
 _LOG_REACH = 25.0
@@ -90,9 +95,6 @@ class Entrywise(AbstractConstraint):
     def constrain(self, eta, shape):
         return (namespace(eta).exp(eta) if self.positive else eta).reshape(shape)
 
-    def reach(self, shape):
-        return np.full(int(np.prod(shape)), _LOG_REACH if self.positive else np.inf)
-
     def links(self, shape):
         return ["log" if self.positive else "identity"] * int(np.prod(shape))
 
@@ -126,25 +128,19 @@ class Scale(AbstractConstraint):
         return namespace(coordinates).where(lower, coordinates[place], 0)
 
     def unconstrain(self, value):
-        xp, positive, coordinates = (
-            namespace(value),
-            self._positive(value.shape),
-            self.coordinates(value),
-        )
+        xp, positive = namespace(value), self._positive(value.shape)
+        coordinates = self.coordinates(value)
         return xp.where(positive, xp.log(xp.where(positive, coordinates, 1)), coordinates)
 
     def constrain(self, eta, shape):
         xp, positive = namespace(eta), self._positive(shape)
         return self.value(xp.where(positive, xp.exp(xp.where(positive, eta, 0)), eta), shape)
 
-    def reach(self, shape):
-        return np.where(self._positive(shape), _LOG_REACH, np.inf)
-
     def links(self, shape):
         return ["log" if positive else "identity" for positive in self._positive(shape)]
 
     def _positive(self, shape: Shape) -> np.ndarray:
-        """Which coordinates must be positive: all of a vector, the diagonal of a matrix."""
+        """Return which coordinates must be positive: all of a vector, the diagonal of a matrix."""
         if len(shape) < 2:
             return np.ones(int(np.prod(shape)), bool)
         rows, columns = np.tril_indices(shape[0])
@@ -178,15 +174,12 @@ class PositiveDefinite(AbstractConstraint):
         factor = Scale().constrain(eta, shape)
         return factor @ factor.T
 
-    def reach(self, shape):
-        return Scale().reach(shape)
-
     def links(self, shape):
         return Scale().links(shape)
 
 
 def _cholesky(value: Array) -> Array:
-    """The lower Cholesky factor, NaN if there is none."""
+    """Return the lower Cholesky factor, or NaN if the matrix is not positive definite."""
     xp = namespace(value)
     try:
         return xp.linalg.cholesky(value)
@@ -220,9 +213,6 @@ class Simplex(AbstractConstraint):
     def constrain(self, eta, shape):
         xp = namespace(eta)
         return (softmax if xp is np else jax.nn.softmax)(xp.append(eta, 0))
-
-    def reach(self, shape):
-        return np.full(shape[0] - 1, _LOG_REACH)
 
     def links(self, shape):
         return ["logit"] * (shape[0] - 1)

@@ -35,7 +35,7 @@ _MARKS = {
     Scale: "scale",
     Simplex: "simplex",
 }
-"""The function that marks a leaf with each kind of constraint, as a repr shows it."""
+"""The name of the function that puts each kind of constraint on a leaf, for the repr."""
 
 
 def as_float(value: Any) -> Any:
@@ -84,11 +84,9 @@ def check_value(name: str, value: Any, constraint: AbstractConstraint) -> None:
 
 
 def _brief(value: Array) -> str:
-    return (
-        f"{float(value):g}"
-        if np.ndim(value) == 0
-        else f"an array of shape {np.shape(value)}: {np.asarray(value)}"
-    )
+    if np.ndim(value) == 0:
+        return f"{float(value):g}"
+    return f"an array of shape {np.shape(value)}: {np.asarray(value)}"
 
 
 def positive(value: Any) -> Marked:
@@ -144,8 +142,15 @@ def is_marked(node: Any) -> bool:
     return isinstance(node, Marked)
 
 
+def plain(node: Any) -> Any:
+    """Return the value of a leaf, marked or not."""
+    return node.value if is_marked(node) else node
+
+
 def unwrap(model: Tree) -> Tree:
-    """Return the model with every mark replaced by its value; marks are removed only here.
+    """Return the model with every mark replaced by its value.
+
+    Only this function removes marks from a model.
 
     >>> float(ms.params.unwrap({"rate": ms.positive(2.0)})["rate"])
     2.0
@@ -160,7 +165,7 @@ def unwrap(model: Tree) -> Tree:
 
 
 def constant(tree: Tree) -> Tree:
-    """The tree with its floating-point leaves excluded from differentiation."""
+    """Return the tree with its floating-point leaves excluded from differentiation."""
     return jax.tree.map(
         lambda leaf: jax.lax.stop_gradient(leaf) if is_floating(leaf) else leaf, tree
     )

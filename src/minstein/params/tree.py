@@ -8,32 +8,47 @@ from jax.tree_util import DictKey, GetAttrKey, SequenceKey
 
 from .._types import Tree
 from .constraints import AbstractConstraint
-from .marks import HELD, REAL, as_float, is_floating, is_marked
+from .marks import HELD, REAL, as_float, is_floating, is_marked, plain
 
 
 class Leaf(NamedTuple):
-    """One leaf of a model: its name, its value, and its constraint or HELD."""
+    """One leaf of a model: its name, the node with its mark, and its constraint or HELD."""
 
     name: str
-    value: Any
+    node: Any
     constraint: Any
+
+    @property
+    def value(self) -> Any:
+        return plain(self.node)
+
+    @property
+    def labels(self) -> list[str]:
+        """The suffix to the name of each of its free parameters."""
+        return [] if self.constraint is HELD else self.constraint.labels(np.shape(self.value))
 
 
 def described_leaves(model: Tree) -> list[Leaf]:
-    """Every leaf of a model, in order."""
+    """Return every leaf of a model, in order."""
     found = jax.tree_util.tree_flatten_with_path(model, is_leaf=is_marked)[0]
     return [_leaf(model, path, node) for path, node in found]
 
 
+def free_leaves(model: Tree) -> list[Leaf]:
+    """Return the leaves that are parameters, in order."""
+    return [leaf for leaf in described_leaves(model) if leaf.constraint is not HELD]
+
+
 def _leaf(model: Tree, path: tuple, node: Any) -> Leaf:
     name, constraint = _describe(model, path)
+    name = f"theta{name}" if name[:1] in ("", "[") else name
     if is_marked(node):
-        return Leaf(name, node.value, node.constraint)
+        return Leaf(name, node, node.constraint)
     return Leaf(name, node, constraint if is_floating(node) else HELD)
 
 
 def _describe(model: Tree, path: tuple) -> tuple[str, AbstractConstraint | None]:
-    """The name of the leaf at a tree path, and the constraint that its family declares."""
+    """Return the name of the leaf at a tree path, and the constraint that its family declares."""
     node, name, constraint = model, "", REAL
     for key in path:
         match key:
@@ -53,63 +68,38 @@ def _describe(model: Tree, path: tuple) -> tuple[str, AbstractConstraint | None]
 
 
 def names(model: Tree) -> tuple[str, ...]:
-    """The names of the free parameters in the order of θ, such as 'loc' or 'weight[3,2]'.
+    """Return the names of the free parameters in the order of θ, such as 'loc' or 'weight[3,2]'.
 
     >>> ms.params.names(ms.models.StudentT([0.0, 0.0], 1.0, 5.0))
     ('loc[0]', 'loc[1]', 'scale')
     """
-    return tuple(
-        ("theta" if leaf.name[:1] in ("", "[") else "") + leaf.name + label
-        for leaf in described_leaves(model)
-        if leaf.constraint is not HELD
-        for label in leaf.constraint.labels(np.shape(leaf.value))
-    )
+    return tuple(leaf.name + label for leaf in free_leaves(model) for label in leaf.labels)
 
 
 def leaves(model: Tree) -> dict[str, Any]:
-    """All floating-point leaves of a model by name, free or held, with their marks.
+    """Return all floating-point leaves of a model by name, free or held, with their marks.
 
     >>> sorted(ms.params.leaves(ms.models.StudentT(0.0, 1.0, 5.0)))
     ['df', 'loc', 'scale']
     """
-    return {
-        name: node
-        for name, node in zip(_leaf_names(model), _nodes(model), strict=True)
-        if _is_number(node)
-    }
+    return {leaf.name: leaf.node for leaf in described_leaves(model) if is_floating(leaf.value)}
 
 
 def held(model: Tree) -> dict[str, Tree]:
-    """The leaves that are not parameters, by name."""
+    """Return the leaves that are not parameters, by name."""
     return {leaf.name: leaf.value for leaf in described_leaves(model) if leaf.constraint is HELD}
 
 
 def with_leaf(model: Tree, name: str, value: Any) -> Tree:
-    """The model with the leaf of this name replaced; `value` may be marked.
+    """Return the model with the leaf of this name replaced; `value` may be marked.
 
     >>> model = ms.params.with_leaf(ms.models.Gaussian(0.0, 1.0), "scale", ms.fixed(2.0))
     >>> ms.params.names(model)
     ('loc',)
     """
-    nodes = [
-        as_float(value) if n == name else node
-        for n, node in zip(_leaf_names(model), _nodes(model), strict=True)
-    ]
     if name not in leaves(model):
         raise ValueError(f"The model has no leaf {name!r}; it has {', '.join(leaves(model))}.")
-    return jax.tree.unflatten(jax.tree.structure(model, is_leaf=is_marked), nodes)
-
-
-def _nodes(model: Tree) -> list[Any]:
-    return jax.tree.leaves(model, is_leaf=is_marked)
-
-
-def _leaf_names(model: Tree) -> list[str]:
-    return [
-        ("theta" if leaf.name[:1] in ("", "[") else "") + leaf.name
-        for leaf in described_leaves(model)
+    nodes = [
+        as_float(value) if leaf.name == name else leaf.node for leaf in described_leaves(model)
     ]
-
-
-def _is_number(node: Any) -> bool:
-    return is_floating(node.value if is_marked(node) else node)
+    return jax.tree.unflatten(jax.tree.structure(model, is_leaf=is_marked), nodes)

@@ -9,11 +9,11 @@ import numpy as np
 
 from .._types import Array, Theta, Tree, is_traced
 from .marks import HELD, REAL, Marked, is_marked
-from .tree import described_leaves, names
+from .tree import described_leaves, free_leaves, names
 
 
 def theta(model: Tree) -> Theta:
-    """The free parameters θ of a model as one vector, on their natural scale.
+    """Return the free parameters θ of a model as one vector, on their natural scale.
 
     >>> ms.params.theta(ms.models.Gaussian(1.0, 2.0)).tolist()
     [1.0, 2.0]
@@ -22,7 +22,7 @@ def theta(model: Tree) -> Theta:
 
 
 def with_theta(model: Tree, vector: Theta) -> Tree:
-    """The model with its free parameters replaced by θ.
+    """Return the model with its free parameters replaced by θ.
 
     >>> ms.params.with_theta(ms.models.Gaussian(1.0, 2.0), np.array([3.0, 4.0]))
     Gaussian(loc=3, scale=4)
@@ -31,7 +31,7 @@ def with_theta(model: Tree, vector: Theta) -> Tree:
 
 
 def to_real(model: Tree) -> Theta:
-    """The free parameters on the unconstrained scale, such as the logarithm of a positive one.
+    """Return the free parameters on the unconstrained scale, such as the log of a positive one.
 
     >>> ms.params.to_real(ms.models.Gaussian(1.0, 2.0)).round(4).tolist()      # the logarithm of the scale
     [1.0, 0.6931]
@@ -49,37 +49,34 @@ def from_real(model: Tree, eta: Theta) -> Tree:
 
 
 def reach(model: Tree) -> np.ndarray:
-    """The size of each coordinate of `to_real` beyond which a fit has run off to a boundary."""
-    free = [leaf for leaf in described_leaves(model) if leaf.constraint is not HELD]
-    return np.concatenate(
-        [leaf.constraint.reach(np.shape(leaf.value)) for leaf in free] or [np.zeros(0)]
-    )
+    """Return the size of each coordinate of `to_real` beyond which a fit has run off to a boundary."""
+    parts = [leaf.constraint.reach(np.shape(leaf.value)) for leaf in free_leaves(model)]
+    return np.concatenate([*parts, np.zeros(0)])
 
 
 def unconstrained(model: Tree) -> list[np.ndarray]:
-    """The columns in `to_real` of each free leaf whose entries may be any real numbers."""
-    free = [leaf for leaf in described_leaves(model) if leaf.constraint is not HELD]
-    sizes = [len(leaf.constraint.labels(np.shape(leaf.value))) for leaf in free]
+    """Return the columns in `to_real` of each free leaf whose entries may be any real numbers."""
+    free = free_leaves(model)
+    sizes = [len(leaf.labels) for leaf in free]
     columns = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
     return [part for leaf, part in zip(free, columns, strict=True) if leaf.constraint == REAL]
 
 
 def links(model: Tree) -> tuple[str, ...]:
-    """The scale on which each parameter's interval is symmetric: 'identity', 'log' or 'logit'."""
-    free = [leaf for leaf in described_leaves(model) if leaf.constraint is not HELD]
-    return tuple(link for leaf in free for link in leaf.constraint.links(np.shape(leaf.value)))
+    """Return the scale on which each interval is symmetric: 'identity', 'log' or 'logit'."""
+    shapes = [(leaf.constraint, np.shape(leaf.value)) for leaf in free_leaves(model)]
+    return tuple(link for constraint, shape in shapes for link in constraint.links(shape))
 
 
 def _vector(model: Tree, part: Callable) -> Theta:
-    free = [leaf for leaf in described_leaves(model) if leaf.constraint is not HELD]
     xp = _namespace(model)
     with np.errstate(all="ignore"):
-        parts = [part(leaf.constraint, xp.asarray(leaf.value)) for leaf in free]
+        parts = [part(leaf.constraint, xp.asarray(leaf.value)) for leaf in free_leaves(model)]
         return xp.concatenate([*parts, np.zeros(0, parts[0].dtype if parts else float)])
 
 
 def _namespace(tree: Tree) -> Any:
-    """NumPy, in which nothing is compiled and float64 needs no mode, unless JAX is tracing."""
+    """Return jax.numpy if JAX is tracing, else NumPy, which compiles nothing and has float64."""
     return jnp if is_traced(tree) else np
 
 
@@ -88,16 +85,14 @@ def _rebuild(model: Tree, vector: Array, value: Callable) -> Tree:
         raise ValueError(
             f"The vector has shape {vector.shape}, but the model has {len(names(model))} free parameters."
         )
-    nodes, treedef = jax.tree.flatten(model, is_leaf=is_marked)
     rebuilt, start, vector = [], 0, _namespace((model, vector)).asarray(vector)
-    for leaf, node in zip(described_leaves(model), nodes, strict=True):
+    for leaf in described_leaves(model):
         if leaf.constraint is HELD:
-            rebuilt.append(node)
+            rebuilt.append(leaf.node)
             continue
-        shape = np.shape(leaf.value)
-        size = len(leaf.constraint.labels(shape))
+        end = start + len(leaf.labels)
         with np.errstate(all="ignore"):
-            new = value(leaf.constraint, vector[start : start + size], shape)
-        rebuilt.append(Marked(new, node.constraint) if is_marked(node) else new)
-        start += size
-    return jax.tree.unflatten(treedef, rebuilt)
+            new = value(leaf.constraint, vector[start:end], np.shape(leaf.value))
+        rebuilt.append(Marked(new, leaf.constraint) if is_marked(leaf.node) else new)
+        start = end
+    return jax.tree.unflatten(jax.tree.structure(model, is_leaf=is_marked), rebuilt)
