@@ -62,6 +62,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "building.in_order",
     "reset_argv": "building.quickly",
     "reset_modules": ("matplotlib",),
+    "parallel": 2,
     "download_all_examples": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,
