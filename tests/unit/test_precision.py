@@ -73,10 +73,12 @@ def test_samples_are_double():
     assert MODEL.sample(jax.random.key(0), 5).dtype == np.float64
 
 
-def test_importing_changes_no_setting():
+def test_importing_changes_no_setting_and_loads_little():
+    """Matplotlib and scipy.stats are imported only when they are used."""
     code = (
-        "import jax; before = dict(jax.config.values); import minstein; "
-        "assert dict(jax.config.values) == before; print('unchanged')"
+        "import sys, jax; before = dict(jax.config.values); import minstein; "
+        "assert dict(jax.config.values) == before; print('unchanged'); "
+        "print('matplotlib' in sys.modules, 'scipy.stats' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "unchanged"
+    assert done.stdout.split() == ["unchanged", "False", "False"]
