@@ -173,7 +173,10 @@ Last()
 """
 
 
-@pytest.mark.parametrize("told", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+OTHERS = [pytest.param(told, marks=pytest.mark.slow) for told in (signal.SIGTERM, signal.SIGHUP)]
+
+
+@pytest.mark.parametrize("told", [signal.SIGINT, *OTHERS])
 def test_a_signal_counts_where_an_exception_would_be_lost(tmp_path, told):
     (tmp_path / "slow.py").write_text(FINALISER)
     with spawn(tmp_path, ["fit", NEWCOMB, "-m", "slow.py:model", "--save", "a.json"], text=True) as run:
