@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.integrate import quad, quad_vec
+from scipy.integrate import quad
 
 import minstein as ms
 
@@ -33,10 +33,11 @@ def test_mean_zero_in_one_dimension(family):
         operators = [ms.stein(model, m, g) for m in FIELDS.values()]
         integrands = jax.jit(lambda x: jnp.exp(model(x)) * jnp.stack([1.0, *(s(x) for s in operators)]))
         at = lambda x: np.asarray(integrands(jnp.array([x])))
-        sides = [quad_vec(at, a, b, epsabs=1e-11, epsrel=0) for a, b in [(-40, 0.3), (0.3, 40)]]
-    assert max(error for _, error in sides) < 1e-10
-    totals = sum(total for total, _ in sides)
-    np.testing.assert_allclose(totals[1:] / totals[0], 0, atol=1e-8)
+        totals = [
+            sum(quad(lambda x, i=i: at(x)[i], a, b, epsabs=1e-11, limit=200)[0] for a, b in [(-40, 0.3), (0.3, 40)])
+            for i in range(1 + len(operators))
+        ]
+    np.testing.assert_allclose(np.array(totals[1:]) / totals[0], 0, atol=1e-8)
 
 
 @pytest.mark.slow
