@@ -24,7 +24,7 @@ test: $(ENV)/ready           ## The tests, without the slow ones
 
 test-slow: $(ENV)/ready      ## The slow tests: statistical ones, and long ones besides
 	$(FAST) -m "slow and not optimised"
-	$(PYTEST) -m "slow and optimised" tests
+	$(PYTEST) --dist worksteal -m "slow and optimised" tests
 
 test-all:                    ## The tests on every Python version that is here
 	@set -e; for v in $(VERSIONS); do echo "== Python $$v"; $(MAKE) test VERSION=$$v; done

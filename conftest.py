@@ -1,5 +1,6 @@
 """What every test finds: the names of the examples, draws of its own, and how long it is said to be."""
 
+import gc
 import itertools
 import re
 import zlib
@@ -11,6 +12,13 @@ import numpy as np
 import pytest
 
 import minstein as ms
+
+
+def pytest_collection_finish():
+    """Modules and tests stay until the end, so the garbage collector need not look through them again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(autouse=True)
