@@ -11,7 +11,7 @@ import pytest
 
 from minstein_cli import agreement
 from minstein_cli.app import _request
-from minstein_cli.options import OPTIONS, _declared
+from minstein_cli.options import OPTIONS, _declarations
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-c", "from minstein_cli import main; main()"]
@@ -29,7 +29,7 @@ def free_address() -> str:
 
 def request(source: str, **given):
     """The request of a command with these options."""
-    options = {_declared(key)[1]: how for group in OPTIONS.values() for key, how in group.items()}
+    options = {_declarations(key)[1]: how for group in OPTIONS.values() for key, how in group.items()}
     bare = {name: how.get("default", () if how.get("multiple") else None) for name, how in options.items()}
     flags = {name: False for name, how in options.items() if how.get("is_flag")}
     return _request(source, {**bare, **flags, "model": "gaussian", **given})

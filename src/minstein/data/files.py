@@ -62,16 +62,7 @@ class Npy(AbstractFile):
 
     @classmethod
     def open(cls, path, columns):
-        readers = {
-            (1, 0): np.lib.format.read_array_header_1_0,
-            (2, 0): np.lib.format.read_array_header_2_0,
-        }
-        with open(path, "rb") as file:
-            try:
-                shape, by_columns, dtype = readers[np.lib.format.read_magic(file)](file)
-            except (ValueError, KeyError) as reason:
-                raise _unreadable(path, str(reason)) from reason
-            offset = file.tell()
+        shape, by_columns, dtype, offset = _read_header(path)
         if dtype.kind not in "biuf":
             raise _not_numbers(path, str(dtype))
         if len(shape) not in (1, 2):
@@ -98,6 +89,19 @@ class Npy(AbstractFile):
     def _entries(self, file: Any, first: int, count: int) -> np.ndarray:
         file.seek(self.offset + first * self.dtype.itemsize)
         return np.fromfile(file, self.dtype, count)
+
+
+def _read_header(path: str) -> tuple[tuple[int, ...], bool, np.dtype, int]:
+    """Return the shape, whether entries are by columns, their type, and where they begin."""
+    readers = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    with open(path, "rb") as file:
+        try:
+            return (*readers[np.lib.format.read_magic(file)](file), file.tell())
+        except (ValueError, KeyError) as reason:
+            raise _unreadable(path, str(reason)) from reason
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ A form holds the θ-free part of G: coordinates and constants. Its features φ a
 
 import abc
 from collections.abc import Callable
-from functools import reduce
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -24,6 +23,7 @@ from jaxtyping import Float
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
+from .distances import DIFFERENCES, square_differences, square_distances
 
 
 class Features(NamedTuple):
@@ -55,40 +55,6 @@ class Tile(NamedTuple):
     @property
     def T(self) -> "Tile":
         return Tile(*(part.T for part in self))
-
-
-_DIFFERENCES = 8
-"""Up to this dimension distances are computed from differences, which is accurate for any spread of
-the data and costs little; above it from inner products, which are faster.
-"""
-
-
-Rows = Float[Array, "_ _"] | tuple[Float[Array, " _"], ...]
-"""Points, or a tuple of their coordinates."""
-
-
-def by_coordinates(points: dict[str, Float[Array, "_ _"]]) -> dict[str, Rows]:
-    """Split points with few coordinates into one vector for each, because differences of contiguous
-    vectors are fastest.
-    """
-    return {
-        name: tuple(rows.T) if rows.shape[1] <= _DIFFERENCES else rows
-        for name, rows in points.items()
-    }
-
-
-def _square_differences(a: Rows, b: Rows) -> list[Float[Array, "a b"]]:
-    """(aᵢ − bⱼ)² for each coordinate."""
-    a, b = (rows if isinstance(rows, tuple) else tuple(rows.T) for rows in (a, b))
-    return [(p[:, None] - q[None, :]) ** 2 for p, q in zip(a, b, strict=True)]
-
-
-def square_distances(a: Any, b: Any) -> Float[Array, "a b"]:
-    """‖aᵢ − bⱼ‖²."""
-    if isinstance(a, tuple) or a.shape[1] <= _DIFFERENCES:
-        return reduce(jnp.add, _square_differences(a, b))
-    squares = jnp.sum(a**2, 1)[:, None] + jnp.sum(b**2, 1) - 2 * a @ b.T
-    return jnp.maximum(squares, 0)
 
 
 class AbstractWay(eqx.Module):
@@ -278,18 +244,18 @@ class Columns(AbstractFactored):
         return {"z": self.z, "y": self.y}
 
     def weights(self, tile, at_i, at_j):
-        if self.y.shape[1] > _DIFFERENCES:
+        if self.y.shape[1] > DIFFERENCES:
             return tile.k, tile.c1, tile.c2
         return (
             tile.k,
             tile.c1,
-            *(tile.c2 * square for square in _square_differences(at_i["y"], at_j["y"])),
+            *(tile.c2 * square for square in square_differences(at_i["y"], at_j["y"])),
         )
 
     def sources(self, phi):
         y, t, h = self.y, phi.t, phi.m
         first = t, jnp.concatenate([h, y * h, t, y * t], 1)
-        if y.shape[1] > _DIFFERENCES:
+        if y.shape[1] > DIFFERENCES:
             return *first, jnp.concatenate([h, y * h, y**2 * h], 1)
         return *first, *(h[:, r : r + 1] for r in range(y.shape[1]))
 
@@ -297,7 +263,7 @@ class Columns(AbstractFactored):
         kt, c1, *second = sums
         y = self.y
         hc, yhc, tc, ytc = jnp.split(c1, 4, axis=1)
-        if y.shape[1] > _DIFFERENCES:
+        if y.shape[1] > DIFFERENCES:
             a, b, c = jnp.split(second[0], 3, axis=1)
             second = y**2 * a - 2 * y * b + c
         else:

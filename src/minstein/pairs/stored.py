@@ -7,6 +7,8 @@ does not contribute to c if the kernel is radial, because the gradient of κ van
 difference of a discrete kernel does not.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,8 @@ from .._types import Array, Scalar
 from ..data.sample import Sample
 from ..kernels import Span, Term
 from .backends import Tiles
-from .forms import Features, square_distances
+from .distances import square_distances
+from .forms import Features
 from .operator import AbstractOperator, Products, inner
 from .reduce import change_features, reduce_term
 
@@ -41,7 +44,7 @@ class Stored(eqx.Module):
         return phi.t if self.term is None else change_features(self.term, sample, phi).t
 
 
-def store(terms: tuple[Term | Span, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
+def store(terms: tuple[Any, ...], sample: Sample, m: Array) -> tuple[Stored, ...]:
     """Return what to store for a diffusion with the values m, one row for each point."""
     still = Features(jnp.zeros_like(sample.x), m)
     return tuple(_store_term(term, sample, still) for term in terms)

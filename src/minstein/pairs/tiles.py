@@ -9,6 +9,7 @@ from jax import lax
 
 from .._types import Array, Tree
 from ..kernels import AbstractRadial
+from .distances import by_coordinates, square_distances
 from .forms import (
     AbstractFactored,
     AbstractForm,
@@ -16,8 +17,6 @@ from .forms import (
     Features,
     Full,
     Tile,
-    by_coordinates,
-    square_distances,
 )
 
 SIDE = 128
