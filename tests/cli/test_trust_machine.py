@@ -85,9 +85,7 @@ def test_the_limit_of_the_address_space_counts(tmp_path, monkeypatch):
 def test_memory_that_runs_out_is_told_in_our_words():
     """2⁵⁰ numbers are more than any address space holds."""
     too_much = lambda *_: jnp.zeros(1 << 50, jnp.float32) + 1
-    with pytest.raises(
-        MemoryError, match=r"not enough memory for a computation on data of shape \(3, 1\)\. Use fewer"
-    ):
+    with pytest.raises(MemoryError, match=r"not enough memory for a computation on data of shape \(3, 1\)\. Use fewer"):
         at_boundary(too_much, ms.SM(), ms.models.Gaussian(0.0, 1.0), np.zeros((3, 1)))
 
 
