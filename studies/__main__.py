@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     studies = parser.add_subparsers(metavar="STUDY", required=True)
     _add_paper(studies)
     _add_efficiency(studies)
+    _add_likelihood(studies)
     _add_limits(studies)
     _add_robust(studies)
     return parser
@@ -84,6 +85,17 @@ def _add_efficiency(studies: argparse._SubParsersAction) -> None:
     parser.add_argument("--sizes", type=_at_least(2), nargs="+", default=[300, 1000], help="300 and 1000 by default")
     parser.add_argument("--only", metavar="MODEL", help="one of the models")
     parser.add_argument("--out", type=Path, default=Path("out"), help="the directory of the files; out by default")
+
+
+def _add_likelihood(studies: argparse._SubParsersAction) -> None:
+    def run(given: argparse.Namespace) -> None:
+        from .design import likelihood
+
+        likelihood.main(given.replications, given.only)
+
+    parser = _add(studies, "likelihood", "The efficient goal against maximum likelihood: eleven models.", run)
+    parser.add_argument("--replications", type=_at_least(2), default=400, help="samples of each size; 400 by default")
+    parser.add_argument("--only", metavar="MODEL", help="one of the models")
 
 
 def _add_limits(studies: argparse._SubParsersAction) -> None:

@@ -19,6 +19,7 @@ from .discrepancies.discrete import DFD as DFD
 from .discrepancies.discrete import MPF as MPF
 from .discrepancies.discrete import PseudoLikelihood as PseudoLikelihood
 from .discrepancies.discrete_ksd import DiscreteKSD as DiscreteKSD
+from .discrepancies.efficient import Efficient as Efficient
 from .discrepancies.ksd import DKSD as DKSD
 from .discrepancies.ksd import KSD as KSD
 from .discrepancies.score_matching import DSM as DSM

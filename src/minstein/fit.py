@@ -6,11 +6,13 @@ from typing import Any
 from . import errors
 from ._types import is_traced
 from .data.checks import check_data, check_model, warn_of_single_constants
+from .data.in_memory import as_rows
 from .data.keys import as_key
 from .data.reading import read_or_leave
+from .data.rows import QUICK
 from .data.spaces import space_of
-from .discrepancies.names import as_discrepancy
-from .discrepancies.support import declared_space, edge_notes, support_of
+from .discrepancies.names import as_discrepancy, as_goal
+from .discrepancies.support import declared_space, support_of
 from .models._family import starting_models
 from .params import names
 from .result import judge
@@ -28,6 +30,7 @@ def fit(
     x: Any,
     discrepancy: Any = None,
     *,
+    goal: str | None = None,
     solver: Any = None,
     support: Any = None,
     key: Any = None,
@@ -38,28 +41,22 @@ def fit(
     """Fit a model to a sample by minimising a Stein discrepancy.
 
     Args:
-        model: log p_θ(x) up to a constant: a family of `ms.models`, or any callable pytree. Its
-            values are a start.
-        x: the sample, of shape (n, d), or (n,) for one variable. Rows that are spread over devices,
-            as a sharded `jax.Array` or by `ms.shard`, stay there; so do rows on disk,
-            `ms.OnDisk(path)`.
-        discrepancy: what to minimise, an object such as `ms.SM()` or a name: "ksd", "sm",
-            "efficient", "robust"; for discrete models "mpf", "dfd", "pseudo-likelihood",
-            "discrete-ksd", "cd". "ksd", as None, means KSD as a V-statistic on standardised data
-            with an IMQ kernel at the median distance. "ksd" and "sm" by name have a diffusion that
-            vanishes at the edges of the support. For a discrete model None means MPF. A diffusion
-            `of_model` is held at a pilot fit by that default, unless it is `moving`.
-        solver: how, an object or a name such as "lbfgs". None means the closed form where the loss
-            is quadratic in θ, else `ms.GaussNewton()`, or `ms.LBFGS()` for more than 100 parameters
-            or very much data; for contrastive divergence `ms.RiemannianSGD`, or `ms.SGD` for more
-            than 100 parameters.
-        support: (low, high), numbers or shape (d,), infinite in directions without an edge: where
-            the density ends. None means as the model declares it, or as it is found by following
-            log p from the observations.
+        model: log p_θ(x) up to a constant, with values to start from.
+        x: the sample, of shape (n, d), or (n,) for one variable; rows on several devices, or on
+            disk by `ms.OnDisk(path)`, stay there.
+        discrepancy: what to minimise, an object such as `ms.SM()` or a name: "ksd" (a V-statistic
+            on standardised data), "sm", both with a diffusion that vanishes at the edges of the
+            support; for discrete models "mpf", "dfd", "pseudo-likelihood", "discrete-ksd", "cd".
+            None means as `goal` says.
+        goal: "efficient" for estimates that are nearly those of maximum likelihood, "robust" if
+            distant observations shall have no influence. None means "ksd"; for discrete models "mpf".
+        solver: how, an object or a name such as "lbfgs". None means the closed form if the loss is
+            quadratic in θ, else `ms.GaussNewton()`, or `ms.LBFGS()` for more than 100 parameters.
+        support: (low, high), numbers or shape (d,), infinite in directions without an edge. None
+            means as the model declares it, or as it is found by following log p.
         key: for solvers and discrepancies that draw at random: an integer, or a key of JAX.
         covariance: whether to compute standard errors.
-        throw: whether to raise `NotConverged` or `SingularInformation` where no minimum was found,
-            or to return a `Fit` whose `status` says so.
+        throw: whether to raise if no minimum was found, or to return a `Fit` that says so.
         progress: whether to show a progress bar: None means on a terminal, after two seconds.
 
     >>> x = np.array([1.2, -0.3, 0.4, 2.2, 0.9, 1.7, -5.0, 0.6])
@@ -72,54 +69,74 @@ def fit(
     check_possible(model, x)
     warn_of_single_constants(model, x)
 
+    discrepancy = as_goal(discrepancy, goal)
     is_ours = discrepancy is None or isinstance(discrepancy, str)
     edges = support_of(model, x.at_hand, support) if is_ours else None
-    chosen = as_discrepancy(discrepancy, model, x.at_hand, edges).simplify(model, x)
-    ready, solver = chosen.ready(model, x), choose_solver(solver, chosen, model, x)
+    chosen = as_discrepancy(discrepancy, model, x, edges).simplify(model, x)
+    ready, asked, solver = chosen.ready(model, x), solver, choose_solver(solver, chosen, model, x)
     solver.check(chosen, x, key)
     covariance = covariance and chosen.irregular is None
     check_data(model, x, space_of(model), covariance)
     problem = Problem(model, x, chosen, ready, solver, key, covariance, progress)
     problem.check_size()
 
-    if chosen.needs_pilot:
-        result = _fit_after_pilot(problem, support, throw)
+    if chosen.pilots:
+        result = _fit_after_pilots(problem, {"support": support, "solver": asked}, throw)
     else:
-        found = minimise(problem, _fit_companion(problem))
-        result = assemble(problem, found, edge_notes(chosen.box) if is_ours else ())
-
-    result = judge.check_density(judge.note_boundary(result, model, x.at_hand), x)
-    if discrepancy is None:
-        result = judge.note_design(result, x)
+        result = assemble(problem, minimise(problem, _fit_companion(problem)))
+    result = judge.finish(result, model, x, is_ours=is_ours, is_default=discrepancy is None)
     if throw:
         judge.check_ended(result, x)
     return result
 
 
-def _fit_after_pilot(problem: Problem, support: Any, throw: bool) -> Fit:
-    """The fit with the diffusion held at a pilot fit by the default, of few rows if they are on
-    disk.
+def _fit_after_pilots(problem: Problem, options: dict[str, Any], throw: bool) -> Fit:
+    """The fit by a discrepancy that uses a pilot fit, or its fallback if it is rejected."""
+    for name in problem.discrepancy.pilots:
+        pilot = _fit_pilot(problem, name, options["support"])
+        result = _fit_from(problem, pilot, throw)
+        rejection = None if is_traced(result) else result.discrepancy.rejection(result, pilot)
+        if rejection is None:
+            return result
+        if not rejection.again:
+            break
+    result = _fit_as(problem, rejection.fallback, **options)
+    if not result.converged and rejection.fallback != "ksd":
+        result = _fit_as(problem, "ksd", **options)
+    return judge.note(result, f"The efficient equations are not used, because {rejection.reason}.")
+
+
+def _fit_pilot(problem: Problem, name: str, support: Any) -> Fit:
+    """A pilot fit, of few rows if there are many; with a covariance if it has other minima, so that
+    one learns whether the data tell them apart.
     """
+    few = problem.x.few
+    rows = few if is_traced(few) or len(few) <= QUICK else as_rows(few.some(QUICK))
+    problem = problem._replace(x=rows, covariance=False)
+    pilot = _fit_as(problem, name, support=support)
+    if is_traced(pilot) or not pilot.rivals:
+        return pilot
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", errors.MinimumWarning)  # the fit by the fallback says it
+        return _fit_as(problem._replace(covariance=True), name, support=support)
+
+
+def _fit_from(problem: Problem, pilot: Fit, throw: bool) -> Fit:
+    """The fit by a discrepancy that uses this pilot."""
+    used = problem.discrepancy.after_pilot(pilot.model, problem.x)
+    if throw and used.rests_on_pilot:
+        judge.check_pilot(pilot)
+    problem = problem._replace(discrepancy=used, ready=used.ready(problem.model, problem.x))
+    return judge.judge(assemble(problem, minimise(problem)), pilot, problem.x)
+
+
+def _fit_as(problem: Problem, name: str, **options: Any) -> Fit:
+    """The fit of the same model to the same rows by a discrepancy of this name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.BoundaryWarning)  # edges are judged for the fit only
-        pilot = fit(
-            problem.model,
-            problem.x.few,
-            support=support,
-            key=problem.key,
-            covariance=False,
-            throw=False,
-            progress=problem.progress,
-        )
-    if throw:
-        judge.check_pilot(pilot)
-    values = (
-        "" if is_traced(pilot) else ", ".join(f"{k} = {v:.6g}" for k, v in pilot.params.items())
-    )
-    note = f"The diffusion is held at a pilot fit{values and ': '}{values}."
-    held = problem.discrepancy.held_at(pilot.model)
-    problem = problem._replace(discrepancy=held, ready=held.ready(problem.model, problem.x))
-    return judge.fail_with(pilot, assemble(problem, minimise(problem), (note,)))
+        settings = {"key": problem.key, "progress": problem.progress, "throw": False}
+        covariance = problem.covariance
+        return fit(problem.model, problem.x, name, covariance=covariance, **settings, **options)
 
 
 def _fit_companion(problem: Problem) -> Fit | None:

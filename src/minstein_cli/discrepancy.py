@@ -172,8 +172,10 @@ Built = tuple[Any, tuple[str, ...]]
 
 def build(wish: Wish, x: Any, model: Any, support: tuple[float, float] | None = None) -> Built:
     """Return the discrepancy that was asked for, with notes."""
-    if wish.goal is not None:
-        return _design(wish.goal, x, model, support)
+    if wish.goal == "robust":
+        return _robust(x, model, support)
+    if wish.goal == "efficient":
+        return "efficient", ()
     if wish.discrepancy is None:
         return _default(model)
     try:
@@ -250,15 +252,13 @@ _BUILDERS: dict[str, Callable[[Wish, Any], Built]] = {
 """The functions that build discrepancies with parts or notes."""
 
 
-def _design(goal: str, x: Any, model: Any, support: tuple[float, float] | None) -> Built:
-    """Return the discrepancy that the library designs for a goal."""
+def _robust(x: Any, model: Any, support: tuple[float, float] | None) -> Built:
+    """Return the discrepancy that the library designs for robustness."""
     import numpy as np
 
     import minstein as ms
 
-    found: Any = ms.design(model, x, goal, support=support)
-    if isinstance(found.kernel, ms.kernels.Designed):
-        return found, (f"Design for efficiency: {found.kernel.checks}.",)
+    found: Any = ms.design(model, x, "robust", support=support)
     weights = (
         "the diffusion m = exp(−r²/2a²), where r is the distance from the median in units of 1.4826 times the median "
         "absolute deviation; a = 2.5 in one dimension. An observation many units out has no influence, and neither has "

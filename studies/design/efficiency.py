@@ -176,12 +176,12 @@ class Study(NamedTuple):
     accepted: np.ndarray
 
 
-def design_with_pilot(model: Any, x: Any, support: tuple[float, float] | None = None) -> tuple[ms.DKSD, ms.DKSD, Any]:
-    """The KSD from which a design starts, the design, and whether it was accepted."""
-    designed = ms.design(model, x, support=support)
-    kernel: Any = designed.kernel
-    pilot = ms.DKSD(kernel.kernel.kernel, designed.diffusion, unbiased=False)
-    return pilot, designed, kernel.checks.accepted
+def fit_both(model: Any, x: Any, support: tuple[float, float] | None = None, **options: Any) -> tuple[Any, Any, Any]:
+    """The fits by KSD and by the efficient goal, and whether a fit outside `jit` would use the second."""
+    ksd = ms.fit(model, x, ms.default.standardised_ksd(x, support), throw=False, **options)
+    designed = ms.fit(model, x, goal="efficient", support=support, throw=False, **options)
+    learned: Any = designed.discrepancy
+    return ksd, designed, designed.converged & (learned.r_squared > 0.5).all()
 
 
 def study(setting: Setting, n: int, replications: int, *, seed: int = 1, methods: tuple[str, ...] = METHODS) -> Study:
@@ -190,9 +190,9 @@ def study(setting: Setting, n: int, replications: int, *, seed: int = 1, methods
 
     def one(key: Any) -> tuple[dict, dict, Any]:
         x = setting.draw(key, n)
-        pilot, designed, accepted = design_with_pilot(setting.start, x, setting.support)
-        ways = {"SM": sm, "KSD": pilot, "designed": designed}
-        fits = {name: ms.fit(setting.start, x, ways[name], throw=False) for name in methods if name != "MLE"}
+        ksd, designed, accepted = fit_both(setting.start, x, setting.support)
+        found = {"KSD": ksd, "designed": designed, "SM": ms.fit(setting.start, x, sm, throw=False)}
+        fits = {name: found[name] for name in methods if name != "MLE"}
         eta = {name: ms.params.to_real(fit.model) for name, fit in fits.items()}
         kept = {name: eqx.tree_at(lambda f: f.discrepancy, fit, None) for name, fit in fits.items()}
         likely = {"MLE": setting.likelihood(x)} if "MLE" in methods else {}

@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 
 import minstein as ms
 
-from .efficiency import COVARIANCE, Setting, design_with_pilot, settings
+from .efficiency import COVARIANCE, Setting, fit_both, settings
 
 N = 300
 
@@ -33,9 +33,7 @@ def replicate(one: Callable, replications: int, seed: int = 2) -> Any:
 
 def both(model: Any, x: Any, covariance: bool = False) -> tuple[Any, Any, Any]:
     """Fits by KSD and by a design, and whether it was accepted."""
-    pilot, designed, accepted = design_with_pilot(model, x)
-    fit = lambda way: ms.fit(model, x, way, throw=False, covariance=covariance)
-    return fit(pilot), fit(designed), accepted
+    return fit_both(model, x, covariance=covariance)
 
 
 def wrong_model(replications: int) -> None:
@@ -116,8 +114,8 @@ def chain(d: int, replications: int, theta: float = -1.0) -> None:
 def _fields(d: int) -> str:
     """How many fields a design of N observations in d dimensions has, whatever the model."""
     x = np.random.default_rng(0).standard_normal((N, d))
-    kernel: Any = ms.design(ms.models.Gaussian(np.zeros(d), ms.fixed(1.0)), x).kernel
-    return f"{kernel.checks.fields} fields, {'all' if kernel.fields.functions.full else 'only diagonal'} linear ones"
+    found: Any = ms.design(ms.models.Gaussian(np.zeros(d), ms.fixed(1.0)), x)
+    return f"{found.basis.count(d)} fields, {'all' if found.basis.full else 'only diagonal'} linear ones"
 
 
 def bad_pilot(replications: int) -> None:

@@ -69,7 +69,8 @@ def test_every_family_and_every_radial_kernel_is_in_the_catalogue():
 
 def test_every_discrepancy_is_in_the_catalogue():
     kinds = {k for k in vars(ms).values() if isinstance(k, type) and issubclass(k, AbstractDiscrepancy)}
-    assert kinds <= {resolve(e) for e in catalogue.DISCREPANCIES}
+    by_goal = {ms.Efficient}  # its fields are placed on the data: --goal efficient
+    assert kinds - by_goal <= {resolve(e) for e in catalogue.DISCREPANCIES}
 
 
 @pytest.mark.parametrize("entry", catalogue.MODELS, ids=lambda e: e.name)

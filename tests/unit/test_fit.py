@@ -290,9 +290,9 @@ class TestStatistic:
         assert "V-statistic" in repr(fit)
         assert any("not convex" in note for note in fit.notes)
 
-    def test_the_default(self):
+    def test_ksd_by_name(self):
         """KSD as a V-statistic of the standardised data, with the median of their distances as c."""
-        fit = ms.fit(T5, XT)
+        fit = ms.fit(T5, XT, "ksd")
         assert not fit.discrepancy.unbiased
         deviation = 1.4826 * np.median(np.abs(XT - np.median(XT)))
         z = XT[:, 0] / deviation

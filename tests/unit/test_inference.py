@@ -18,7 +18,7 @@ XT = T5.sample(jax.random.key(1), 100)
 
 @pytest.fixture(scope="module")
 def fit():
-    return ms.fit(T5, XT)
+    return ms.fit(T5, XT, "ksd")
 
 
 class TestIntervals:

@@ -96,9 +96,9 @@ def test_score_matching_of_a_normal_distribution_is_maximum_likelihood(compariso
 
 
 @pytest.mark.slow
-def test_a_rejected_design_is_a_note_and_not_a_row(comparison):
-    assert "designed" not in comparison.rows
-    assert comparison.notes[0].startswith("Designed: rejected, because the information identity fails")
+def test_the_efficient_equations_of_a_normal_distribution_are_those_of_the_likelihood(comparison):
+    np.testing.assert_allclose(comparison.rows["efficient"].joint, 1, rtol=1e-3)
+    assert np.isinf(comparison.rows["efficient"].largest)
 
 
 @pytest.mark.slow

@@ -63,10 +63,6 @@ class Npy(AbstractFile):
     @classmethod
     def open(cls, path, columns):
         shape, by_columns, dtype, offset = _read_header(path)
-        if dtype.kind not in "biuf":
-            raise _not_numbers(path, str(dtype))
-        if len(shape) not in (1, 2):
-            raise wrong_shape(shape)
         n, d = shape[0], shape[1] if len(shape) == 2 else 1
         stamp = file_stamp(path)
         if stamp[1] < offset + n * d * dtype.itemsize:
@@ -92,16 +88,24 @@ class Npy(AbstractFile):
 
 
 def _read_header(path: str) -> tuple[tuple[int, ...], bool, np.dtype, int]:
-    """Return the shape, whether entries are by columns, their type, and where they begin."""
+    """Return the shape, whether entries are by columns, their type, and where they begin; raise if
+    they are not the numbers of a table.
+    """
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     with open(path, "rb") as file:
         try:
-            return (*readers[np.lib.format.read_magic(file)](file), file.tell())
+            shape, by_columns, dtype = readers[np.lib.format.read_magic(file)](file)
         except (ValueError, KeyError) as reason:
             raise _unreadable(path, str(reason)) from reason
+        offset = file.tell()
+    if dtype.kind not in "biuf":
+        raise _not_numbers(path, str(dtype))
+    if len(shape) not in (1, 2):
+        raise wrong_shape(shape)
+    return shape, by_columns, dtype, offset
 
 
 @dataclass(frozen=True)

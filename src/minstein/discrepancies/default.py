@@ -18,6 +18,7 @@ from ..kernels.heuristic import ROWS, median_distance
 from ..stein.diffusions import Within, bounded, redescending
 from .base import AbstractDiscrepancy
 from .discrete import MPF
+from .efficient import Efficient
 from .ksd import DKSD
 from .score_matching import DSM, SM
 
@@ -31,6 +32,13 @@ def default_discrepancy(
 ) -> AbstractDiscrepancy:
     """KSD for continuous data, minimum probability flow for discrete ones."""
     return MPF() if space_of(model).discrete else standardised_ksd(x, support)
+
+
+def efficient(x: Data, support: Support | None = None) -> Efficient:
+    """The likelihood equations without the normaliser, with a diffusion that vanishes at the edges
+    of the support if it has any.
+    """
+    return Efficient(None if support is None else inside(x, support))
 
 
 Profile = Callable[[Any], AbstractKernel]

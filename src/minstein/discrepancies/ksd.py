@@ -143,17 +143,26 @@ class DKSD(AbstractPairwise):
         return self.diffusion.box
 
     @property
-    def needs_pilot(self):
-        return self.diffusion.needs_pilot
+    def pilots(self):
+        return ("ksd",) if self.diffusion.needs_pilot else ()
 
     def held_at(self, model):
         if not self.diffusion.follows_model:
             return self
         return eqx.tree_at(lambda d: d.diffusion, self, Pointwise(self.diffusion.at(model)))
 
+    def after_pilot(self, pilot, x):
+        return self.held_at(pilot)
+
     @property
-    def designed_at(self):
-        return self.kernel.designed_at
+    def rests_on_pilot(self):
+        return True
+
+    def doubts(self, pilot):
+        if is_traced(pilot):
+            return ("The diffusion is held at a pilot fit.",)
+        values = ", ".join(f"{name} = {value:.6g}" for name, value in pilot.params.items())
+        return (f"The diffusion is held at a pilot fit: {values}.",)
 
     def simplify(self, model, x):
         if len(x) <= _ALL_PAIRS or not x.is_here:

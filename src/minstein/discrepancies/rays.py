@@ -13,8 +13,7 @@ from ..data.in_memory import as_rows
 from ..data.rows import Data
 from ..data.sample import Sample
 from ..params import unwrap
-from .ksd import DKSD
-from .score_matching import DSM
+from .base import AbstractDiscrepancy
 
 POINTS = 64
 """Points evaluated together on each ray."""
@@ -133,7 +132,7 @@ class Rays(NamedTuple):
         return self.look(distances).size.min(1)
 
 
-def rays_from(discrepancy: DKSD | DSM, model: LogDensity, x: Data) -> Rays:
+def rays_from(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Data) -> Rays:
     """Rays from some observations, both ways along some axes, with steps of one standard deviation."""
     x = as_rows(x)
     n, d = x.shape

@@ -15,9 +15,8 @@ from ..data.reading import read
 from ..data.rows import Data
 from ..data.spaces import space_of
 from ..errors import explained
-from .ksd import DKSD
+from .base import AbstractDiscrepancy
 from .rays import NEAR, REACH, Rays, Seen, rays_from
-from .score_matching import DSM
 from .support import Overhang, overhangs
 
 _NOTHING = np.log(1e-3)
@@ -74,7 +73,7 @@ class SteinClass(NamedTuple):
         return self.message
 
 
-def stein_class(discrepancy: DKSD | DSM, model: LogDensity, x: Any) -> SteinClass:
+def stein_class(discrepancy: AbstractDiscrepancy, model: LogDensity, x: Any) -> SteinClass:
     """Follow rays from observations to the edges of the support, and check whether p·m vanishes
     there.
 

@@ -21,7 +21,6 @@ from ..data.sample import Sample
 from ..data.spaces import needs_continuous, space_of
 from ..discrepancies.base import AbstractDiscrepancy
 from ..discrepancies.default import standardised_ksd
-from ..discrepancies.ksd import DKSD
 from ..discrepancies.score_matching import DSM, SM
 from ..discrepancies.support import support_of
 from ..fit import fit
@@ -182,11 +181,10 @@ def _usual_discrepancies(
     chosen: dict[str, AbstractDiscrepancy] = {"score matching": sm, "KSD": pilot}
     notes = []
     designed = design(model, x, support=support) if at is None else at.discrepancy
-    checks = designed.kernel.design_checks if isinstance(designed, DKSD) else None
-    if checks is not None and checks.accepted:
-        chosen["designed"] = designed
-    elif checks is not None:
-        notes.append(f"Designed: rejected, because {checks.reason}.")
+    if designed.designed_at is not None:
+        chosen["efficient"] = designed
+    elif at is None:
+        notes.append("Without an efficient design: its equations were rejected for these data.")
     return chosen | {"robust": design(model, x, "robust")}, notes
 
 

@@ -16,18 +16,12 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._text import as_call
-from .._types import Array, Field, Point, Scalar, Theta, is_symbolic_zero
+from .._types import Array, Field, Point, Scalar, is_symbolic_zero
 from ..params import as_function
 
 
 class AbstractKernel(eqx.Module):
     """A matrix kernel K(x, y) for two points: a scalar k (meaning kI), a diagonal or a matrix."""
-
-    designed_at: ClassVar[Theta | None] = None
-    """The estimate at which the kernel was designed, or None."""
-
-    design_checks: ClassVar[Any] = None
-    """The criteria of the design that made the kernel, or None."""
 
     def __repr__(self) -> str:
         return as_call(self)

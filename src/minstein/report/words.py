@@ -8,6 +8,7 @@ import numpy as np
 from ..discrepancies.contrastive import CD
 from ..discrepancies.discrete import DFD, MPF, PseudoLikelihood
 from ..discrepancies.discrete_ksd import DiscreteKSD
+from ..discrepancies.efficient import Efficient
 from ..discrepancies.ksd import DKSD
 from ..discrepancies.score_matching import DSM
 from ..solvers import status
@@ -42,6 +43,11 @@ class _Method(NamedTuple):
 
 
 _METHODS = {
+    Efficient: _Method(
+        "by the likelihood equations, without the normaliser",
+        "The averages used here are learned from the data: those that, together, come as close as possible to the "
+        "equations of maximum likelihood, whose normaliser is not needed. ",
+    ),
     DKSD: _Method(
         "by minimising a kernel Stein discrepancy",
         "The kernel Stein discrepancy takes a whole space of such averages at once and measures how far those of the "

@@ -7,8 +7,8 @@ from ..solvers.problem import Problem
 from .fitted import Fit
 
 
-def assemble(problem: Problem, found: Minimum, notes: tuple[str, ...]) -> Fit:
-    """Return the fit; `notes` come before those of the search."""
+def assemble(problem: Problem, found: Minimum) -> Fit:
+    """Return the fit."""
     outcome, model = found.outcome, problem.model
     return Fit(
         model=with_theta(model, outcome.theta),
@@ -29,6 +29,7 @@ def assemble(problem: Problem, found: Minimum, notes: tuple[str, ...]) -> Fit:
         links=links(model),
         solver=repr(problem.solver),
         solver_kind=type(problem.solver).__name__,
-        notes=notes + found.notes,
+        notes=found.notes,
         data=problem.x.digest(),
+        rivals=found.rivals,
     )

@@ -79,6 +79,7 @@ class Fit(eqx.Module):
     data: str = eqx.field(static=True, default="")
     used: Float[Array, "*r p"] | None = None
     solver_kind: str = eqx.field(static=True, default="")
+    rivals: int = eqx.field(static=True, default=0)
 
     @property
     def model_name(self) -> str:
@@ -250,8 +251,8 @@ def _table(fit: Fit, alpha: Any) -> tuple[tuple[str, ...], tuple]:
     estimates, spread = fit.params, fit.bse
     if not fit.converged or not np.isfinite(list(spread.values())).all():
         return ("estimate",), tuple((clean(name), (estimates[name],)) for name in fit.names)
-    columns = ("estimate", "std. error", f"{100 * (1 - alpha):g} % from", "to")
     ends = fit.conf_int(alpha)
+    columns = ("estimate", "std. error", f"{100 * (1 - alpha):g} % from", "to")
     return columns, tuple((clean(n), (estimates[n], spread[n], *ends[n])) for n in fit.names)
 
 

@@ -1,6 +1,4 @@
-"""Checks of a finished fit: the edges of the support, the density at the data, and whether a design
-would do better.
-"""
+"""Checks of a finished fit: its pilot, the edges of the support, and the density at the data."""
 
 import dataclasses
 import warnings
@@ -14,14 +12,23 @@ from .. import errors
 from .._types import LogDensity, is_traced
 from ..data.boundary import run
 from ..data.rows import AbstractRows, Data
-from ..data.sample import Sample
 from ..data.spaces import space_of
-from ..discrepancies.score_regression import Features, basis_on, features_at, learn
+from ..discrepancies.efficient import Efficient, information_at
 from ..discrepancies.stein_class import boundary_messages
-from ..params import to_real
+from ..discrepancies.support import edge_notes
 from ..solvers import status
 from ..stein.diagnose import density_problem
 from .fitted import Fit
+
+
+def finish(fit: Fit, start: LogDensity, x: AbstractRows, *, is_ours: bool, is_default: bool) -> Fit:
+    """Return the fit with all that is to be said of it: of edges, if the diffusion is ours; of
+    observations that are impossible under it; of a design, if it is by the default.
+    """
+    if is_ours:
+        fit = note(fit, *edge_notes(fit.discrepancy.box))
+    fit = check_density(note_boundary(fit, start, x.at_hand), x)
+    return note_design(fit, x) if is_default else fit
 
 
 def note_boundary(fit: Fit, start: LogDensity, x: Data) -> Fit:
@@ -35,7 +42,7 @@ def note_boundary(fit: Fit, start: LogDensity, x: Data) -> Fit:
         return fit
     if fit.converged:
         warnings.warn(text, errors.BoundaryWarning, stacklevel=3)
-    return _note(fit, text)
+    return note(fit, text)
 
 
 def check_density(fit: Fit, x: AbstractRows) -> Fit:
@@ -46,19 +53,37 @@ def check_density(fit: Fit, x: AbstractRows) -> Fit:
     if problem is None:
         return fit
     fit = eqx.tree_at(lambda fit: fit.status, fit, np.asarray(status.OUTSIDE))
-    return _note(fit, str(problem))
+    return note(fit, str(problem))
+
+
+def judge(fit: Fit, pilot: Fit, x: AbstractRows) -> Fit:
+    """Return a fit from a pilot with what its discrepancy knows of it, failed if it is not a
+    solution, or if it rests on a pilot that failed.
+    """
+    used = fit.discrepancy
+    xp = jnp if is_traced((pilot, fit)) else np
+    code = xp.where(used.is_solved(fit.loss, fit.n), fit.status, status.STALLED)
+    if used.rests_on_pilot:
+        code = xp.where(xp.asarray(pilot.status) == status.CONVERGED, code, pilot.status)
+    cov = None if fit.cov is None else xp.where(code == status.CONVERGED, fit.cov, xp.nan)
+    fit = dataclasses.replace(fit, status=code, cov=cov, discrepancy=used.judge(fit.model, x))
+    return note(fit, *fit.discrepancy.doubts(pilot))
 
 
 def note_design(fit: Fit, x: AbstractRows) -> Fit:
-    """Add a note if a design would have much smaller standard errors than this fit by the default."""
+    """Add a note if the efficient goal would have much smaller standard errors than this fit."""
     if is_traced(fit) or not _may_be_designed(fit, x):
         return fit
     pilot: Any = fit.discrepancy
-    found = learn(run(_features, (pilot, basis_on(x, pilot)), fit.model, x))
-    cut = 1 - found.standard_errors(len(x)) / np.array(list(fit.bse.values()))
-    if not (found.r_squared.min() > _SURE and cut.max() > _WORTH):
+    designed = Efficient(pilot.diffusion).after_pilot(fit.model, x)
+    r_squared, carried = run(information_at, designed, fit.model, x)
+    if not (r_squared.min() > _SURE and np.linalg.matrix_rank(carried) == len(carried)):
         return fit
-    return _note(fit, _design_would_help(fit.names[int(cut.argmax())], float(cut.max())))
+    best = np.sqrt(np.diagonal(np.linalg.inv(carried)) / len(x))
+    cut = 1 - best / np.array(list(fit.bse.values()))
+    if not cut.max() > _WORTH:
+        return fit
+    return note(fit, _design_would_help(fit.names[int(cut.argmax())], float(cut.max())))
 
 
 def _may_be_designed(fit: Fit, x: AbstractRows) -> bool:
@@ -73,22 +98,6 @@ _ENOUGH, _MOST, _FEW, _SURE, _WORTH = 200, 100_000, 20, 0.9, 0.2
 """When a design is recommended: the fewest and the most observations, the most parameters, the least
 leave-one-out R², and the least share by which a standard error is reduced.
 """
-
-
-def _features(tree: tuple, model: LogDensity, sample: Sample) -> Features:
-    pilot, basis = tree
-    return features_at(pilot, basis, model, sample, to_real(model))
-
-
-def fail_with(pilot: Fit, fit: Fit) -> Fit:
-    """Return the fit, or a failed one if the pilot at which its diffusion is held has failed."""
-    xp = jnp if is_traced((pilot, fit)) else np
-    code = xp.where(xp.asarray(pilot.status) == status.CONVERGED, fit.status, pilot.status)
-    fit = eqx.tree_at(lambda fit: fit.status, fit, code)
-    if fit.cov is None:
-        return fit
-    cov = xp.where(code == status.CONVERGED, fit.cov, xp.nan)
-    return eqx.tree_at(lambda fit: fit.cov, fit, cov)
 
 
 def check_pilot(pilot: Fit) -> None:
@@ -106,8 +115,10 @@ def check_ended(fit: Fit, x: AbstractRows) -> None:
     raise status.failure(fit)
 
 
-def _note(fit: Fit, text: str) -> Fit:
-    return dataclasses.replace(fit, notes=(*fit.notes, text))
+def note(fit: Fit, *texts: str) -> Fit:
+    """Return the fit with further notes."""
+    new = (text for text in texts if text not in fit.notes)
+    return dataclasses.replace(fit, notes=(*fit.notes, *new))
 
 
 @errors.explained("fitting.md")
@@ -123,5 +134,5 @@ def _no_pilot(fit: Fit) -> errors.NotConverged:
 def _design_would_help(parameter: str, cut: float) -> str:
     return (
         f"An efficient design would cut the standard error of {parameter} by an estimated {100 * cut:.0f} %, if the "
-        "model is true: ms.design(model, x), or --goal efficient. It is less robust to outliers."
+        'model is true: goal="efficient", or --goal efficient. It is less robust to outliers.'
     )

@@ -35,7 +35,11 @@ ROOMS = {
     "diffusions": ("stein.diffusions",),
     "divergence": ("stein.divergence",),
     "score_regression": ("discrepancies.score_regression",),
-    "discrepancies": ("discrepancies.ksd", "discrepancies.score_matching"),
+    "discrepancies": (
+        "discrepancies.ksd",
+        "discrepancies.score_matching",
+        "discrepancies.efficient",
+    ),
     "discrete": ("discrepancies.discrete",),
     "discrete_ksd": ("discrepancies.discrete_ksd",),
     "markov": ("discrepancies.markov",),

@@ -185,7 +185,7 @@ class AbstractIterative(AbstractSolver):
         """The next vector, its loss, the solver's own state, and the status, RUNNING to continue."""
 
     def search(self, objective, etas, key, progress):
-        running = jnp.full(etas.shape[0], RUNNING)
+        running = np.full(etas.shape[0], RUNNING)
         return self._finish(objective, _begin(self, objective, etas, running), progress)
 
     def search_among(

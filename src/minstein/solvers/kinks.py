@@ -135,7 +135,7 @@ def look_again(
     if _is_smooth(np.stack([rise.mean(0) for rise in found]), np.asarray(axes.rise), rounding):
         return cov, False
     nothing = jnp.full_like(cov, jnp.nan)
-    if len(vector) > _FEW:
+    if not _can_difference(target, len(vector)):
         return nothing, bool(np.min(found) < -rounding)
     new, axes = _by_differences(target, axes.eta, vector, jnp.sqrt(jnp.diagonal(cov)))
     if np.isfinite(new).all():
@@ -143,6 +143,11 @@ def look_again(
     near = _is_near(found[-len(_SCALES)].mean(0), np.asarray(axes.rise))
     lower = bool(np.nanmin(found) < -rounding)
     return new if near and not lower else nothing, lower
+
+
+def _can_difference(target: AbstractObjective, p: int) -> bool:
+    """Whether differences may replace derivatives."""
+    return p <= _FEW and target.has_zeroth
 
 
 def _losses(
@@ -176,7 +181,8 @@ def _is_smooth(
     """Whether the error of the Hessian vanishes at smaller scales, so that there is no kink."""
     square = np.array(_SCALES)[:, None] ** 2
     off = np.abs(rises / square - expected)
-    allowed = np.array(_SMOOTH)[:, None] * off[0] + rounding / square
+    with np.errstate(invalid="ignore"):  # a loss that is infinite nearby is not smooth
+        allowed = np.array(_SMOOTH)[:, None] * off[0] + rounding / square
     return bool(np.all((off[1:] <= allowed[1:]) | (off[0] <= _FAITHFUL * expected)))
 
 

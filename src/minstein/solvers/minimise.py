@@ -26,6 +26,8 @@ class Minimum(NamedTuple):
     outcome: Outcome
     discrepancy: AbstractDiscrepancy
     notes: tuple[str, ...]
+    rivals: int = 0
+    """Other minima at which starts ended."""
 
 
 def minimise(problem: Problem, companion: Any = None) -> Minimum:
@@ -34,8 +36,10 @@ def minimise(problem: Problem, companion: Any = None) -> Minimum:
     solver, etas = (_start_from_few_rows if from_few else _start)(problem, companion)
     outcome = _search(problem, solver, etas)
     discrepancy, notes = _statistic(problem.discrepancy, outcome)
+    rivals = 0
     if not is_traced((outcome, problem.x)):
         problem = problem._replace(discrepancy=discrepancy)
+        rivals = len(minima.higher(outcome).value)
         outcome, found, doubt = minima.compare(problem, outcome, companion)
         notes += found
         if doubt and int(outcome.status) == status.CONVERGED:
@@ -43,7 +47,8 @@ def minimise(problem: Problem, companion: Any = None) -> Minimum:
         notes += (doubt,) if doubt else ()
     notes += problem.ready.notes(problem.x) + problem.x.notes + _chain_notes(outcome)
     irregular = discrepancy.irregular
-    return Minimum(outcome, discrepancy, (*notes, irregular) if irregular else notes)
+    notes = (*notes, irregular) if irregular else notes
+    return Minimum(outcome, discrepancy, notes, rivals)
 
 
 def _search(problem: Problem, solver: AbstractSolver, etas: Float[Array, "k p"]) -> Outcome:

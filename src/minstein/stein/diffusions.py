@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .._text import as_call, value_text
-from .._types import Field, LogDensity, MatrixField, Point, is_traced
+from .._types import Field, LogDensity, MatrixField, Point, Scalar, is_traced
 from ..data.spaces import Box
 from ..params import as_float, as_function, constant, unwrap
 from .special import norm_power
@@ -87,19 +87,32 @@ class AbstractField(eqx.Module):
     def __call__(self, x: Point) -> Field: ...
 
 
-class Decay(AbstractField):
+class AbstractWeight(AbstractField):
+    """A field m(x) = s w(x) that decreases with the distance from a centre."""
+
+    scale: eqx.AbstractVar[Any]
+
+    def __call__(self, x: Point) -> Field:
+        return self.scale * self.weight(x)
+
+    @abc.abstractmethod
+    def weight(self, x: Point) -> Scalar:
+        """w(x), which is m(x) relative to m at the centre; a report reads it."""
+
+
+class Decay(AbstractWeight):
     """The field m(x) = s/(1 + r^α), r = ‖(x − c)/s‖; made by `decay`."""
 
     alpha: Any = eqx.field(converter=as_float)
     centre: Any = eqx.field(converter=as_float)
     scale: Any = eqx.field(converter=as_float)
 
-    def __call__(self, x: Point) -> Field:
+    def weight(self, x: Point) -> Scalar:
         z = (x - self.centre) / self.scale
-        return self.scale * (1 / (1 + norm_power(z, jnp.asarray(self.alpha, x.dtype))))
+        return 1 / (1 + norm_power(z, jnp.asarray(self.alpha, x.dtype)))
 
 
-class Redescending(AbstractField):
+class Redescending(AbstractWeight):
     """The field m(x) = s exp(−r²/2a²), r = ‖(x − c)/s‖; made by `redescending`."""
 
     a: Any = eqx.field(converter=as_float)
@@ -111,9 +124,9 @@ class Redescending(AbstractField):
             return f"Constant(value={value_text(self.scale)}), because the score already redescends"
         return as_call(self)
 
-    def __call__(self, x: Point) -> Field:
+    def weight(self, x: Point) -> Scalar:
         z = (x - self.centre) / self.scale
-        return self.scale * jnp.exp(-jnp.vdot(z, z) / (2 * self.a**2))
+        return jnp.exp(-jnp.vdot(z, z) / (2 * self.a**2))
 
 
 class Bounded(AbstractField):

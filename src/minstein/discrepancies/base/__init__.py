@@ -2,6 +2,7 @@
 
 from .discrepancy import AbstractDiscrepancy as AbstractDiscrepancy
 from .discrepancy import AbstractRandom as AbstractRandom
+from .discrepancy import Rejection as Rejection
 from .discrepancy import check_together as check_together
 from .objective import AbstractObjective as AbstractObjective
 from .objective import Jet as Jet

@@ -3,7 +3,7 @@
 import abc
 import contextlib
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -74,7 +74,8 @@ class AbstractDiscrepancy(eqx.Module):
         """
 
     def loss(self, model: LogDensity, sample: AnySample) -> Scalar:
-        """The loss at a model without marks."""
+        """The loss at a model."""
+        model = unwrap(model)
         return self.objective(model, sample).value(model)
 
     def information(self, model: LogDensity, sample: AnySample) -> Float[Array, "p p"]:
@@ -121,13 +122,40 @@ class AbstractDiscrepancy(eqx.Module):
     # What a fit asks of it
 
     @property
-    def needs_pilot(self) -> bool:
-        """Whether a pilot fit by another discrepancy must come first, for `held_at`."""
-        return False
+    def pilots(self) -> tuple[str, ...]:
+        """Names of discrepancies by which a pilot fit must first be made, each tried if the one
+        before has failed; empty if none is needed.
+        """
+        return ()
 
     def held_at(self, model: LogDensity) -> "AbstractDiscrepancy":
         """Return a copy with a θ-dependent diffusion held at this model."""
         return self
+
+    def after_pilot(self, pilot: LogDensity, x: AbstractRows) -> "AbstractDiscrepancy":
+        """Return a copy that uses the fitted model of a pilot."""
+        return self
+
+    def judge(self, model: LogDensity, x: AbstractRows) -> "AbstractDiscrepancy":
+        """Return a copy that knows how it did at the fitted model."""
+        return self
+
+    def rejection(self, fit: Any, pilot: Any) -> "Rejection | None":
+        """Why a fit by it after this pilot is not to be used, or None."""
+        return None
+
+    def is_solved(self, loss: Any, n: int) -> Any:
+        """Whether a minimum with this loss is a solution; not so for equations that have none."""
+        return True
+
+    @property
+    def rests_on_pilot(self) -> bool:
+        """Whether a pilot fit determines the estimate, rather than where the search starts."""
+        return False
+
+    def doubts(self, pilot: Any) -> tuple[str, ...]:
+        """What a fit says of its pilot and of the model."""
+        return ()
 
     @property
     def designed_at(self) -> Theta | None:
@@ -188,8 +216,22 @@ class AbstractDiscrepancy(eqx.Module):
             return self.is_quadratic(model, x.shape[1])
 
 
+class Rejection(NamedTuple):
+    """Why a fit is not used, and what is done instead.
+
+    Attributes:
+        reason: in words, as a clause.
+        fallback: the name of the discrepancy that takes its place.
+        again: whether another pilot may help.
+    """
+
+    reason: str
+    fallback: str
+    again: bool
+
+
 def _loss(discrepancy: AbstractDiscrepancy, model: LogDensity, sample: AnySample) -> Scalar:
-    return discrepancy.loss(unwrap(model), sample)
+    return discrepancy.loss(model, sample)
 
 
 def check_together(name: str, x: Data) -> None:

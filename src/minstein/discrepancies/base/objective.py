@@ -64,6 +64,9 @@ class AbstractObjective(eqx.Module):
     sums_pairs: ClassVar[bool] = False
     """Whether the loss is a sum over pairs, so that its cost grows as the square of n."""
 
+    has_zeroth: ClassVar[bool] = True
+    """Whether the loss varies as a mean over observations does, so that `zeroth` exists."""
+
     model: eqx.AbstractVar[Any]
     sample: eqx.AbstractVar[Any]
     natural: eqx.AbstractVar[bool]
