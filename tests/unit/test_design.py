@@ -106,6 +106,16 @@ def test_a_gaussian_is_fitted_by_maximum_likelihood():
     np.testing.assert_allclose(fit.bse["loc[0]"], x[:, 0].std() / np.sqrt(80), rtol=1e-2)
 
 
+def test_the_influence_of_a_distant_observation_is_that_of_the_likelihood():
+    """For a normal model z − mean and ((z − mean)² − variance)/2σ, with gross errors in the data as well."""
+    x = ms.datasets.load("newcomb").x
+    fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x, goal="efficient")
+    z = np.array([-90.0, 0.0, 30.0, 80.0])
+    loc, scale = fit.theta
+    expected = np.stack([z - loc, ((z - loc) ** 2 - scale**2) / (2 * scale)], 1)
+    np.testing.assert_allclose(ms.influence(fit, x, z), expected, rtol=0.01, atol=0.05)
+
+
 def test_a_wrong_model_has_the_target_of_the_likelihood():
     """Exponential data under a normal model: mean, standard deviation, and errors that know the fourth moment."""
     x = np.random.default_rng(6).exponential(size=400)

@@ -62,6 +62,7 @@ class Efficient(AbstractDiscrepancy):
     ('Efficient', True)
     """
 
+    errors_by: ClassVar[str] = "infinitesimal jackknife, which includes the learning of the fields"
     needs_stein_class: ClassVar[bool] = True
     diffusion: AbstractDiffusion
     basis: Basis | None

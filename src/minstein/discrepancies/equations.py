@@ -58,8 +58,11 @@ class EquationObjective(AbstractObjective):
         return Second(2 * around.metric(), gradient, around.pull(rows))
 
     def shares(self, vector, z):
+        """With the fields held: how an observation changes them is known where there are data, and
+        means nothing elsewhere.
+        """
         around = self._around(vector)
-        return around.pull(around.found.shares(*self.discrepancy.rows(self.at, vector, z)))
+        return around.pull(around.found.held_shares(self.discrepancy.rows(self.at, vector, z)[0]))
 
     def part(self, rows, vector, key, chains):
         raise TypeError(

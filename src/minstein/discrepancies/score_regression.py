@@ -237,8 +237,7 @@ class Regression(NamedTuple):
         α_l, where ρ is the ridge: what the observation adds under the fields as they are, and how it
         changes what the fields are. The second part vanishes if the mean of every feature does.
         """
-        a = (S - self.centre) / self.unit
-        fitted = a @ self.alpha
+        a, fitted = (S - self.centre) / self.unit, self.held_shares(S)
         error = y - self.scores - fitted
         ridge = ridge_for(S.dtype)
         return (
@@ -246,6 +245,10 @@ class Regression(NamedTuple):
             + (a @ self.tilt)[:, None] * error
             - ridge * a**2 @ (self.tilt[:, None] * self.alpha)
         )
+
+    def held_shares(self, S: Float[Array, "k F"]) -> Float[Array, "k p"]:
+        """αᵀa, the share of an observation under the fields as they are."""
+        return (S - self.centre) / self.unit @ self.alpha
 
 
 def ridge_for(dtype: Any) -> float:

@@ -265,11 +265,12 @@ def _facts(fit: Fit) -> tuple[tuple[str, str], ...]:
     if np.isfinite(fit.condition):
         facts.append(("Condition", f"{float(fit.condition):.3g}"))
     if fit.converged and fit.cov is not None:
-        facts.append(("Errors", _SANDWICH if np.isfinite(fit.cov).all() else _NOT_SMOOTH))
+        facts.append(
+            ("Errors", discrepancy.errors_by if np.isfinite(fit.cov).all() else _NOT_SMOOTH)
+        )
     return tuple(facts)
 
 
-_SANDWICH = "sandwich, from the Hessian of the loss that was minimised"
 _NOT_SMOOTH = "none, because the loss is not smooth at its minimum; see ms.bootstrap"
 
 

@@ -58,6 +58,7 @@ class Missing(eqx.Module):
 
     kind = property(lambda self: self.text)
     irregular = None
+    errors_by = "sandwich"
 
     def __repr__(self) -> str:
         return self.text

@@ -31,6 +31,9 @@ class AbstractDiscrepancy(eqx.Module):
     is_random: ClassVar[bool] = False
     """Whether it draws at random, so that only a solver that follows random updates can fit it."""
 
+    errors_by: ClassVar[str] = "sandwich, from the Hessian of the loss that was minimised"
+    """How standard errors are computed, in words."""
+
     needs_stein_class: ClassVar[bool] = False
     """Whether it relies on the Stein identity, which may fail at an edge of the support."""
 
