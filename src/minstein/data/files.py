@@ -134,12 +134,7 @@ class Parquet(AbstractFile):
             raise _unreadable(path, str(reason)) from reason
         places = _choose_columns(path, tuple(schema.names), columns)
         names = tuple(schema.names[j] for j in places)
-        kinds = [schema.field(name).type for name in names]
-        for name, kind in zip(names, kinds, strict=True):
-            if not _is_numeric(kind):
-                raise _not_numbers(path, f"{kind} in column {name!r}")
-        single = all(str(kind) in ("float", "halffloat") for kind in kinds)
-        dtype = np.dtype(np.float32 if single else np.float64)
+        dtype = _common_type(path, schema, names)
         begins = tuple(int(b) for b in np.cumsum([0, *sizes])[:-1])
         return cls(path, file_stamp(path), sum(sizes), names, dtype, begins)
 
@@ -192,6 +187,16 @@ def open_file(path: str, columns: Sequence[str | int] | None) -> AbstractFile:
         if begin.startswith(format.magic):
             return format.open(path, columns)
     raise _not_by_blocks(path)
+
+
+def _common_type(path: str, schema: Any, names: tuple[str, ...]) -> np.dtype:
+    """Return the type that holds the numbers of these columns; raise if one is not numeric."""
+    kinds = [schema.field(name).type for name in names]
+    for name, kind in zip(names, kinds, strict=True):
+        if not _is_numeric(kind):
+            raise _not_numbers(path, f"{kind} in column {name!r}")
+    single = all(str(kind) in ("float", "halffloat") for kind in kinds)
+    return np.dtype(np.float32 if single else np.float64)
 
 
 def _is_numeric(kind: Any) -> bool:
