@@ -36,11 +36,11 @@ class AbstractFormat(abc.ABC):
 
     def entries(self, source: str) -> int:
         """Return the number of entries in the table, or an upper bound of it."""
-        raise NotImplementedError
+        raise TypeError(f"{self.name} files are not read in blocks.")
 
     def names(self, source: str) -> list[str]:
         """Return the names of all columns."""
-        raise NotImplementedError
+        raise TypeError(f"{self.name} files are not read in blocks.")
 
     @abc.abstractmethod
     def read(self, source: str, content: bytes, reading: Reading) -> Columns:

@@ -207,7 +207,7 @@ n = 100 to 300 and up to 19 parameters its eigenvalues lay between 0.6 and 1.8.
 """
 
 _ROOT = 1e-6
-"""n gᵀC⁻¹g is χ² with p degrees of freedom if θ is the truth; at a root it is zero but for rounding.
+"""n gᵀC⁻¹g is χ² with p degrees of freedom if θ is the truth; at a root it is zero, up to rounding.
 """
 
 
