@@ -390,3 +390,10 @@ class TestSimulation:
         assert boot.converged.mean() > 0.9
         reference = ms.fit(truth, x, ms.PseudoLikelihood())
         np.testing.assert_allclose(list(boot.bse.values()), list(reference.bse.values()), rtol=0.4)
+
+
+def test_a_discrete_ksd_of_a_model_with_a_held_parameter():
+    x = np.array([[1.0, -1.0], [1.0, 1.0], [-1.0, -1.0]])
+    held = ms.models.Ising(ms.fixed(np.array([0.1, 0.2])), 0.3)
+    free = ms.models.Ising(np.array([0.1, 0.2]), 0.3)
+    assert ms.DiscreteKSD()(held, x) == ms.DiscreteKSD()(free, x)

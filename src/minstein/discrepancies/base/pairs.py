@@ -18,6 +18,7 @@ from ...pairs.backends import Summand, radial, spans
 from ...pairs.forms import Features
 from ...pairs.operator import AbstractOperator, Fields, Products, fields, inner, pair_sum, products
 from ...pairs.stored import Stored, stored_products, stored_sum
+from ...params import unwrap
 from .discrepancy import AbstractDiscrepancy
 from .groups import ByGroups, by_groups
 from .objective import AbstractObjective, Jet, Second, Zeroth
@@ -63,6 +64,7 @@ class AbstractPairwise(AbstractDiscrepancy):
 
     def loss(self, model, sample):
         # a constant, so that a U-statistic does not compute the pairs of a point with itself
+        model = unwrap(model)
         target = dataclasses.replace(self.objective(model, sample), diagonal=not self.unbiased)
         return target.value(model)
 
