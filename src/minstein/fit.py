@@ -48,8 +48,8 @@ def fit(
             on standardised data), "sm", both with a diffusion that vanishes at the edges of the
             support; for discrete models "mpf", "dfd", "pseudo-likelihood", "discrete-ksd", "cd".
             None means as `goal` says.
-        goal: "efficient" for estimates that are nearly those of maximum likelihood, "robust" if
-            distant observations shall have no influence. None means "ksd"; for discrete models "mpf".
+        goal: "efficient", the default, for estimates that are nearly those of maximum likelihood;
+            "robust" if distant observations shall have no influence. For discrete models "mpf".
         solver: how, an object or a name such as "lbfgs". None means the closed form if the loss is
             quadratic in θ, else `ms.GaussNewton()`, or `ms.LBFGS()` for more than 100 parameters.
         support: (low, high), numbers or shape (d,), infinite in directions without an edge. None
@@ -84,7 +84,7 @@ def fit(
         result = _fit_after_pilots(problem, {"support": support, "solver": asked}, throw)
     else:
         result = assemble(problem, minimise(problem, _fit_companion(problem)))
-    result = judge.finish(result, model, x, is_ours=is_ours, is_default=discrepancy is None)
+    result = judge.finish(result, model, x, is_ours=is_ours)
     if throw:
         judge.check_ended(result, x)
     return result

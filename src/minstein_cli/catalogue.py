@@ -205,7 +205,7 @@ DISCREPANCIES = (
     Entry(
         "ksd",
         "KSD",
-        "Kernel Stein discrepancy: the default for real numbers",
+        "Kernel Stein discrepancy",
         (Parameter("kernel", "see minstein kernels", "imq"), UNBIASED),
     ),
     Entry(
@@ -217,6 +217,11 @@ DISCREPANCIES = (
             Parameter("diffusion", "see minstein diffusions"),
             UNBIASED,
         ),
+    ),
+    Entry(
+        "efficient",
+        "Efficient",
+        "The likelihood equations without the normaliser: the default for real numbers",
     ),
     Entry("sm", "SM", "Score matching: no kernel, cost linear in n; for smooth densities"),
     Entry(

@@ -188,7 +188,7 @@ def _default(model: Any) -> Built:
     import minstein as ms
 
     discrete = ms.spaces.space_of(model).discrete
-    return (ms.MPF(), (_DISCRETE_DEFAULT,)) if discrete else (None, (_DEFAULT,))
+    return (ms.MPF(), (_DISCRETE_DEFAULT,)) if discrete else (None, ())
 
 
 def _without_parts(wish: Wish, x: Any) -> Built:
@@ -214,15 +214,14 @@ def _kernel_stein(wish: Wish, x: Any) -> Built:
     import minstein as ms
 
     if wish == Wish("ksd"):
-        return None, (_DEFAULT,)
+        return "ksd", (_KSD,)
     diffusion = _diffusion(wish.diffusion, x)
     kernel = _kernel(wish.kernel, wish.lengthscale or Lengthscale(), x, alone=diffusion is None)
     return ms.DKSD(kernel, diffusion, unbiased=bool(wish.unbiased)), ()
 
 
-_DEFAULT = (
-    "The discrepancy is the default: KSD as a V-statistic on robustly standardised data, with an IMQ kernel at the "
-    "median distance."
+_KSD = (
+    "KSD as a V-statistic on robustly standardised data, with an IMQ kernel at the median distance."
 )
 _DISCRETE_DEFAULT = (
     "The discrepancy is the default for discrete data: minimum probability flow to all states that differ from an "
@@ -243,6 +242,7 @@ def _discrete_ksd(wish: Wish, x: Any) -> Built:
 
 
 _BUILDERS: dict[str, Callable[[Wish, Any], Built]] = {
+    "efficient": lambda wish, x: ("efficient", ()),
     "ksd": _kernel_stein,
     "dksd": _kernel_stein,
     "dsm": _diffusion_score_matching,

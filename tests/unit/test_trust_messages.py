@@ -118,7 +118,7 @@ def test_a_plain_function_has_no_parameters():
     [
         ("sm", ms.SM()),
         ("SM", ms.SM()),
-        ("ksd", None),
+        ("efficient", None),
         ("robust", "robust"),
         pytest.param("Efficient", "efficient", marks=pytest.mark.slow),
     ],

@@ -10,12 +10,14 @@ from .._types import LogDensity, namespace
 from ..data.in_memory import as_rows
 from ..data.reading import read
 from ..data.robust import median_and_mad, scatter_factor
-from ..data.rows import Data
+from ..data.rows import AbstractRows, Data
 from ..data.spaces import space_of
 from ..kernels import IMQ, AbstractKernel, Elliptical, Whitened
 from ..kernels.coordinates import triangular_inverse
 from ..kernels.heuristic import ROWS, median_distance
+from ..params import names
 from ..stein.diffusions import Within, bounded, redescending
+from ..stein.tangents import MANY
 from .base import AbstractDiscrepancy
 from .discrete import MPF
 from .efficient import Efficient
@@ -28,10 +30,22 @@ Support = tuple[Any, Any]
 
 
 def default_discrepancy(
-    model: LogDensity, x: Data, support: Support | None = None
+    model: LogDensity, x: AbstractRows, support: Support | None = None
 ) -> AbstractDiscrepancy:
-    """KSD for continuous data, minimum probability flow for discrete ones."""
-    return MPF() if space_of(model).discrete else standardised_ksd(x, support)
+    """`Efficient` for continuous data, minimum probability flow for discrete ones.
+
+    Rows on disk or on several devices, very small samples, and models with very many parameters are
+    fitted by KSD.
+    """
+    if space_of(model).discrete:
+        return MPF()
+    if x.is_here and x.shape[0] >= _ENOUGH and len(names(model)) <= MANY:
+        return efficient(x, support)
+    return standardised_ksd(x.at_hand, support)
+
+
+_ENOUGH = 20
+"""Observations from which fields are learned; fewer leave room for less than six of them."""
 
 
 def efficient(x: Data, support: Support | None = None) -> Efficient:

@@ -234,15 +234,6 @@ def _does_not_fit(low: float, high: float) -> str:
     )
 
 
-def information_at(
-    discrepancy: Efficient, model: LogDensity, sample: Sample
-) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
-    """R² for each parameter, and the Fisher information that the fields carry at this model."""
-    at = lambda vector: unwrap(with_theta(model, vector))
-    found = discrepancy.regression(at, jnp.asarray(theta(model)), sample)
-    return found.r_squared, found.cov
-
-
 def _whitening(diffusion: AbstractDiffusion, model: LogDensity, x: Data) -> Any:
     """M for the fields that the model suggests, or None if they are not wanted.
 

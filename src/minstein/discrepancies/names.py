@@ -51,7 +51,7 @@ def as_discrepancy(
 ) -> AbstractDiscrepancy:
     """Return a discrepancy as it is, what its name stands for, or the default for None."""
     if given is None:
-        return default_discrepancy(model, x.at_hand, support)
+        return default_discrepancy(model, x, support)
     if isinstance(given, str):
         return DISCREPANCIES[find_name("discrepancy", given, DISCREPANCIES)](
             model, x.at_hand, support
