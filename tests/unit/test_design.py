@@ -12,7 +12,7 @@ from scipy import stats
 import minstein as ms
 from minstein.data.in_memory import as_rows
 from minstein.discrepancies.efficient import Efficient
-from minstein.discrepancies.score_regression import basis_on, regress, regressors
+from minstein.discrepancies.score_regression import Rows, basis_on, regress, regressors
 from minstein.discrepancies.support import support_of
 
 
@@ -143,6 +143,20 @@ def test_the_share_of_an_observation_by_counting_it_once_more():
         share = np.asarray(found.shares(S[7:8], y[7:8]))[0]
         change = np.asarray(more.mean) - np.asarray(found.mean)
     np.testing.assert_allclose(change * many.size, share, rtol=1e-4)
+
+
+def test_the_slope_of_the_equations_by_automatic_differentiation():
+    """With padding, and a ridge that matters because two features are collinear."""
+    with jax.enable_x64(True):
+        S, y = (jnp.asarray(rows).at[50:].set(jnp.nan) for rows in some_rows())
+        S, real = S.at[:, 3].set(2 * S[:, 1]), jnp.arange(60) < 50
+        dS, dy = (jnp.asarray(rows[::-1]) for rows in some_rows())
+        both = lambda S, y: regress(S, y, real)[1:3]
+        _, expected = jax.jvp(both, (S, y), (dS, dy))
+        found = regress(S, y, real)
+        slope = Rows.of(found, S, y, real).slope(found, dS, dy)
+    for one, other in zip(slope, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_leave_one_out_by_leaving_one_out():

@@ -1,11 +1,12 @@
 """Robust location, scale and scatter of a sample, by which data are standardised."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float
-from scipy.special import chdtri
+from scipy.special import chdtr, chdtri
 
 from .._types import Array, is_traced, namespace
 from .in_memory import as_rows
@@ -35,8 +36,13 @@ _ROWS_PER_COLUMN = 5
 """With fewer rows than this for each column, correlations are mostly noise and are not estimated."""
 
 _ROUNDS, _SETTLED = 200, 1e-10
-"""The most rounds of the fixed-point iteration, and the change of a weight below which it has
+"""The most rounds of the fixed-point iteration, and the relative change below which it has
 converged. Its error falls by a factor of about two in each round.
+"""
+
+_CONCENTRATED, _REWEIGHTED, _INNER = 30, 3, 0.975
+"""The most rounds of concentration, which ends after a finite number, usually below ten; the rounds
+of reweighting, after which little changes; and the share of normal data that these keep.
 """
 
 _SINGULAR = 1e-12
@@ -55,59 +61,121 @@ def scatter_factor(x: Data) -> Float[Array, "d d"]:
     diagonal matrix of median absolute deviations.
     """
     _, s = median_and_mad(x)
-    xp, (n, d) = namespace(s), x.shape
-    if d == 1 or n < _ROWS_PER_COLUMN * d:
+    xp = namespace(s)
+    if not _has_correlations(x):
         return xp.diag(s)
     z = as_rows(x).some(_ROWS) / s
-    scatter = _scatter(z)
-    w = xp.linalg.eigvalsh(scatter)
-    fine = xp.isfinite(w).all() & (w[0] > _SINGULAR * w[-1])
-    root = xp.linalg.cholesky(xp.where(fine, scatter, xp.eye(d, dtype=scatter.dtype)))
-    return s[:, None] * root
+    found = _cauchy(z)
+    return s[:, None] * _root(_to_normal(z, found).scatter)[0]
 
 
-class _Cauchy(NamedTuple):
-    """A location, the scatter around it, and the weight that each row has in them."""
+def centre_and_factor(x: Data) -> tuple[Float[Array, " d"], Float[Array, "d d"]]:
+    """Return the centre of the bulk of a sample, and the factor L of its scatter LLᵀ.
+
+    They are those of the half of the rows with the smallest scatter, found by concentration from
+    two robust starts, and then of the rows within the 97.5 % ellipse around it (Rousseeuw and Van
+    Driessen 1999). A cluster at a moderate distance draws out the scatter of `scatter_factor`, but
+    not this one. In one dimension, with too few rows or for singular data, they are the median and
+    the diagonal matrix of median absolute deviations.
+    """
+    centre, s = median_and_mad(x)
+    xp, d = namespace(s), x.shape[1]
+    if not _has_correlations(x):
+        return centre, xp.diag(s)
+    z = as_rows(x).some(_ROWS) / s
+    starts = (_Ellipse(centre / s, xp.eye(d, dtype=z.dtype)), _cauchy(z))
+    first, second = (_concentrate(z, start) for start in starts)
+    smaller = xp.linalg.det(first.scatter) <= xp.linalg.det(second.scatter)
+    half = _Ellipse(*(xp.where(smaller, a, b) for a, b in zip(first, second, strict=True)))
+    found = _repeat(z, _to_normal(z, half), _keep_inner, _REWEIGHTED)
+    root, is_regular = _root(found.scatter)
+    return xp.where(is_regular, s * found.centre, centre), s[:, None] * root
+
+
+def _has_correlations(x: Data) -> bool:
+    """Whether correlations can be estimated from this sample."""
+    n, d = x.shape
+    return d > 1 and n >= _ROWS_PER_COLUMN * d
+
+
+def _root(scatter: Float[Array, "d d"]) -> tuple[Float[Array, "d d"], Any]:
+    """Return the Cholesky factor, and whether there is one; else the identity matrix."""
+    xp = namespace(scatter)
+    eye = xp.eye(len(scatter), dtype=scatter.dtype)
+    is_finite = xp.isfinite(scatter).all()
+    w = xp.linalg.eigvalsh(xp.where(is_finite, scatter, eye))
+    is_regular = is_finite & (w[0] > _SINGULAR * w[-1])
+    return xp.linalg.cholesky(xp.where(is_regular, scatter, eye)), is_regular
+
+
+class _Ellipse(NamedTuple):
+    """A location and the scatter around it."""
 
     centre: Float[Array, " d"]
     scatter: Float[Array, "d d"]
-    weights: Float[Array, " n"]
+
+    def squares(self, z: Float[Array, "n d"]) -> Float[Array, " n"]:
+        """Return the squared Mahalanobis distances."""
+        xp, rest = namespace(z), z - self.centre
+        return (rest * xp.linalg.solve(self.scatter, rest.T).T).sum(1)
 
 
-def _scatter(z: Float[Array, "n d"]) -> Float[Array, "d d"]:
-    """Return the scatter of standardised rows, scaled by the median of their distances."""
-    xp, (n, d) = namespace(z), z.shape
-    start = _Cauchy(xp.median(z, 0), xp.cov(z.T), xp.zeros(n, z.dtype))
-    if is_traced(z):
-        found = jax.lax.fori_loop(0, _ROUNDS, lambda _, state: _iterate(z, state), start)
-    else:
-        found = _converge(z, start)
-    squares = _squares(z, found)
-    return found.scatter * xp.median(squares) / float(chdtri(d, 0.5))
-
-
-def _converge(z: Float[Array, "n d"], state: _Cauchy) -> _Cauchy:
-    """Return the fixed point of the iteration, with a scatter of NaN if the rows lie in a plane."""
-    for _ in range(_ROUNDS):
-        try:
-            before, state = state, _iterate(z, state)
-        except np.linalg.LinAlgError:
-            return state._replace(scatter=np.full_like(state.scatter, np.nan))
-        if np.abs(state.weights - before.weights).max() <= _SETTLED:
-            break
-    return state
-
-
-def _squares(z: Float[Array, "n d"], state: _Cauchy) -> Float[Array, " n"]:
-    """Return the squared Mahalanobis distances."""
-    xp, rest = namespace(z), z - state.centre
-    return (rest * xp.linalg.solve(state.scatter, rest.T).T).sum(1)
-
-
-def _iterate(z: Float[Array, "n d"], state: _Cauchy) -> _Cauchy:
-    """Return the result of one round of the fixed-point iteration of Kent, Tyler and Vardi (1994)."""
-    weights = (1 + z.shape[1]) / (1 + _squares(z, state))
+def _weighted(z: Float[Array, "n d"], weights: Float[Array, " n"]) -> _Ellipse:
+    """Return the mean and the covariance of weighted rows."""
     total = weights.sum()
     centre = weights @ z / total
     rest = z - centre
-    return _Cauchy(centre, (rest * weights[:, None]).T @ rest / total, weights)
+    return _Ellipse(centre, (rest * weights[:, None]).T @ rest / total)
+
+
+def _to_normal(z: Float[Array, "n d"], found: _Ellipse) -> _Ellipse:
+    """Scale a scatter by the median of the distances, so that it is the covariance of normal data."""
+    median = namespace(z).median(found.squares(z))
+    return found._replace(scatter=found.scatter * median / float(chdtri(z.shape[1], 0.5)))
+
+
+Round = Callable[[Float[Array, "n d"], _Ellipse], _Ellipse]
+"""From an ellipse to a better one."""
+
+
+def _repeat(z: Float[Array, "n d"], start: _Ellipse, improve: Round, rounds: int) -> _Ellipse:
+    """Improve an ellipse until it no longer changes; its scatter is NaN if the rows lie in a plane."""
+    if is_traced(z):
+        return jax.lax.fori_loop(0, rounds, lambda _, found: improve(z, found), start)
+    found = start
+    for _ in range(rounds):
+        try:
+            before, found = found, improve(z, found)
+        except np.linalg.LinAlgError:
+            return found._replace(scatter=np.full_like(found.scatter, np.nan))
+        if np.abs(found.scatter - before.scatter).max() <= _SETTLED * np.abs(found.scatter).max():
+            break
+    return found
+
+
+def _cauchy(z: Float[Array, "n d"]) -> _Ellipse:
+    """Fit a multivariate Cauchy distribution to standardised rows."""
+    xp = namespace(z)
+    return _repeat(z, _Ellipse(xp.median(z, 0), xp.cov(z.T)), _weigh, _ROUNDS)
+
+
+def _weigh(z: Float[Array, "n d"], found: _Ellipse) -> _Ellipse:
+    """One round of the fixed-point iteration of Kent, Tyler and Vardi (1994)."""
+    return _weighted(z, (1 + z.shape[1]) / (1 + found.squares(z)))
+
+
+def _concentrate(z: Float[Array, "n d"], start: _Ellipse) -> _Ellipse:
+    """The half of the rows with the smallest scatter near a start."""
+    return _repeat(z, start, _keep_half, _CONCENTRATED)
+
+
+def _keep_half(z: Float[Array, "n d"], found: _Ellipse) -> _Ellipse:
+    near = namespace(z).argsort(found.squares(z))[: len(z) // 2 + 1]
+    return _weighted(z[near], namespace(z).ones(len(z) // 2 + 1, z.dtype))
+
+
+def _keep_inner(z: Float[Array, "n d"], found: _Ellipse) -> _Ellipse:
+    """The rows within the ellipse that holds 97.5 % of normal data, their scatter scaled to all."""
+    d, edge = z.shape[1], float(chdtri(z.shape[1], 1 - _INNER))
+    inner = _weighted(z, (found.squares(z) < edge).astype(z.dtype))
+    return inner._replace(scatter=inner.scatter * _INNER / float(chdtr(d + 2, edge)))

@@ -215,10 +215,9 @@ def _quality(
     discrepancy: Efficient, model: LogDensity, sample: Sample
 ) -> tuple[Float[Array, " p"], Float[Array, " 2"]]:
     """R² for each parameter, and the extreme eigenvalues of the information identity."""
-    at = lambda vector: unwrap(with_theta(model, vector))
-    vector = jnp.asarray(theta(model))
-    equations = lambda vector: discrepancy.regression(at, vector, sample)
-    found, J = equations(vector), jax.jacfwd(lambda vector: equations(vector).mean)(vector)
+    objective = EquationObjective(model, sample, True, discrepancy)
+    around = objective.around(jnp.asarray(theta(model)))
+    found, J = around.found, around.slopes.T
     root = jnp.linalg.cholesky(found.cov)
     half = jax.scipy.linalg.solve_triangular(root, -J, lower=True)
     whole = jax.scipy.linalg.solve_triangular(root, half.T, lower=True)

@@ -12,7 +12,7 @@ from .._types import Array, Scalar, Theta
 from ..data.sample import Sample
 from ..params import theta
 from .base import AbstractObjective, Jet, Second
-from .score_regression import Regression, regress
+from .score_regression import Regression, Rows, regress
 
 
 class EquationObjective(AbstractObjective):
@@ -34,25 +34,23 @@ class EquationObjective(AbstractObjective):
     def _regression(self, vector: Theta) -> Regression:
         return self.discrepancy.regression(self.at, vector, self.sample)
 
-    def _around(self, vector: Theta) -> "Around":
-        """The equations with their derivatives, from one pass over the rows."""
-
-        def equations(vector: Theta) -> tuple[tuple[Array, Array], tuple[Regression, Array, Array]]:
-            S, y = self.discrepancy.rows(self.at, vector, self.sample.x)
-            found = regress(S, y, self.sample.real)
-            return (found.mean, found.cov), (found, S, y)
-
-        _, push, (found, S, y) = jax.linearize(equations, vector, has_aux=True)
-        slopes, bends = jax.vmap(push)(jnp.eye(vector.size, dtype=vector.dtype))
+    def around(self, vector: Theta) -> "Around":
+        """The equations with their derivatives, one parameter after another."""
+        rows = lambda vector: self.discrepancy.rows(self.at, vector, self.sample.x)
+        (S, y), push = jax.linearize(rows, vector)
+        found = regress(S, y, self.sample.real)
+        standardised = Rows.of(found, S, y, self.sample.real)
+        slope = lambda direction: standardised.slope(found, *push(direction))
+        slopes, bends = jax.lax.map(slope, jnp.eye(vector.size, dtype=vector.dtype))
         return Around(found, S, y, slopes, bends)
 
     def jet(self, vector):
-        around = self._around(vector)
+        around = self.around(vector)
         metric, noise = around.metric(), vector.size / self.sample.size
         return Jet(*around.value_and_gradient(), metric, metric, noise)
 
     def second(self, vector):
-        around = self._around(vector)
+        around = self.around(vector)
         rows = self.sample.zero_padding(around.found.shares(around.S, around.y))
         _, gradient = around.value_and_gradient()
         return Second(2 * around.metric(), gradient, around.pull(rows))
@@ -61,7 +59,7 @@ class EquationObjective(AbstractObjective):
         """With the fields held: how an observation changes them is known where there are data, and
         means nothing elsewhere.
         """
-        around = self._around(vector)
+        around = self.around(vector)
         return around.pull(around.found.held_shares(self.discrepancy.rows(self.at, vector, z)[0]))
 
     def part(self, rows, vector, key, chains):

@@ -28,6 +28,7 @@ from ..pairs.reduce import stein_features
 from ..stein import matrix_fields
 from ..stein.diffusions import AbstractDiffusion
 from ..stein.operator import features, field_at, score
+from ..stein.unfolding import unfolded
 
 SHARE = 3
 """There are at most n over this many fields: with n/2 the regression follows the noise."""
@@ -82,39 +83,6 @@ class Basis(eqx.Module):
     def count(self, p: int) -> int:
         """The number of fields for a model of p parameters."""
         return self.functions_and_directions[0].size + (0 if self.whitening is None else 2 * p)
-
-
-def unfolded(
-    x: Float[Array, "*n d"], low: Float[Array, " d"], high: Float[Array, " d"]
-) -> Float[Array, "*n d"]:
-    """A half-line or an interval taken to the whole line: log(x − low), −log(high − x), or their
-    sum.
-    """
-    xp = namespace(x)
-    has_low, has_high = xp.isfinite(low), xp.isfinite(high)
-    below = xp.log(xp.where(has_low, x - xp.where(has_low, low, 0), 1))
-    above = xp.log(xp.where(has_high, xp.where(has_high, high, 0) - x, 1))
-    return xp.where(has_low | has_high, below - above, x)
-
-
-def folded(
-    u: Float[Array, "*n d"], low: Float[Array, " d"], high: Float[Array, " d"]
-) -> Float[Array, "*n d"]:
-    """The inverse of `unfolded`: low + e^u, high − e^(−u), or between the two by the logistic
-    function.
-    """
-    xp = namespace(u)
-    has_low, has_high = xp.isfinite(low), xp.isfinite(high)
-    low, high = xp.where(has_low, low, 0), xp.where(has_high, high, 0)
-    below, above = xp.exp(-abs(u)), 1 / (1 + xp.exp(-abs(u)))
-    between = low + (high - low) * xp.where(u < 0, below * above, above)
-    rising, falling = (
-        low + xp.exp(xp.where(has_low, u, 0)),
-        high - xp.exp(xp.where(has_high, -u, 0)),
-    )
-    return xp.where(
-        has_low & has_high, between, xp.where(has_low, rising, xp.where(has_high, falling, u))
-    )
 
 
 def basis_on(x: Data, edges: tuple[Any, Any] | None, p: int, whitening: Any = None) -> Basis:
@@ -219,6 +187,7 @@ class Regression(NamedTuple):
         centre, unit: the mean and the standard deviation of each feature.
         scores: the mean of ∂_k log p.
         tilt: how the features must be weighted for their mean to vanish.
+        shrunk: by how much the ridge shrinks α.
     """
 
     alpha: Float[Array, "F p"]
@@ -229,6 +198,7 @@ class Regression(NamedTuple):
     unit: Float[Array, " F"]
     scores: Float[Array, " p"]
     tilt: Float[Array, " F"]
+    shrunk: Float[Array, "F p"]
 
     def shares(self, S: Float[Array, "k F"], y: Float[Array, "k p"]) -> Float[Array, "k p"]:
         """The derivative of g in the weight of an observation with these features and scores.
@@ -251,6 +221,39 @@ class Regression(NamedTuple):
         return (S - self.centre) / self.unit @ self.alpha
 
 
+class Rows(NamedTuple):
+    """What is regressed at each row, standardised, with the weight of the row."""
+
+    a: Float[Array, "N F"]
+    error: Float[Array, "N p"]
+    weight: Float[Array, " N"]
+
+    @classmethod
+    def of(cls, found: Regression, S: Any, y: Any, real: Bool[Array, " N"]) -> "Rows":
+        hide = lambda rows: jnp.where(real[:, None], rows, 0)
+        a = hide((S - found.centre) / found.unit)
+        return cls(a, hide(y - found.scores) - a @ found.alpha, real.astype(S.dtype) / jnp.sum(real))
+
+    def slope(
+        self, found: Regression, dS: Float[Array, "N F"], dy: Float[Array, "N p"]
+    ) -> tuple[Float[Array, " p"], Float[Array, "p p"]]:
+        """The derivatives of g and of C in one direction, in which S and y have these derivatives.
+
+        With a the features of unit variance, μ their means and G = mean aaᵀ + ρ it follows from
+        Gα = mean ayᵀ that G dα = r, r = mean (da eᵀ + a (dy − αᵀda)ᵀ), and so dg = αᵀdμ + rᵀG⁻¹μ.
+        """
+        dS, dy = (jnp.where(self.weight[:, None] > 0, rows, 0) for rows in (dS, dy))
+        drift = self.weight @ dS
+        stretch = self.weight @ (self.a * dS) / found.unit
+        da = (dS - drift) / found.unit - self.a * stretch
+        moved = da @ found.alpha
+        weighed = lambda rows: self.weight[:, None] * rows
+        r = da.T @ weighed(self.error) + self.a.T @ weighed(dy - moved)
+        means = drift / found.unit - found.centre / found.unit * stretch
+        half = (self.a @ found.alpha).T @ weighed(moved) + (found.alpha - found.shrunk).T @ r
+        return means @ found.alpha + found.tilt @ r, half + half.T
+
+
 def ridge_for(dtype: Any) -> float:
     """The ridge in this precision."""
     return max(_RIDGE, 10 * float(jnp.finfo(dtype).eps))
@@ -269,13 +272,22 @@ def regress(S: Float[Array, "N F"], y: Float[Array, "N p"], real: Bool[Array, " 
     a = a / unit
     gram = a.T @ (weight[:, None] * a) + ridge_for(S.dtype) * jnp.eye(a.shape[1], dtype=a.dtype)
     mean = centre / unit
-    solved = jnp.linalg.solve(
-        gram, jnp.concatenate([a.T @ (weight[:, None] * y), mean[:, None]], 1)
-    )
-    alpha, tilt = solved[:, :-1], solved[:, -1]
+    factors = jax.scipy.linalg.lu_factor(gram)
+    solve = lambda right: jax.scipy.linalg.lu_solve(factors, right)
+    alpha, tilt = solve(a.T @ (weight[:, None] * y)), solve(mean)
     fitted = a @ alpha
     cov = fitted.T @ (weight[:, None] * fitted)
-    leverage = weight * (1 + jnp.sum(a * jnp.linalg.solve(gram, a.T).T, 1))
+    leverage = weight * (1 + jnp.sum(a * solve(a.T).T, 1))
     left_out = jnp.sum(((y - fitted) / (1 - leverage)[:, None]) ** 2, 0)
     alone = jnp.sum((y / (1 - weight)[:, None]) ** 2, 0)
-    return Regression(alpha, mean @ alpha, cov, 1 - left_out / alone, centre, unit, scores, tilt)
+    return Regression(
+        alpha,
+        mean @ alpha,
+        cov,
+        1 - left_out / alone,
+        centre,
+        unit,
+        scores,
+        tilt,
+        ridge_for(S.dtype) * solve(alpha),
+    )

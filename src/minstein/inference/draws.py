@@ -14,12 +14,12 @@ from ..data.rows import Data
 from ..data.sample import Sample
 from ..discrepancies.markov import MALA
 from ..discrepancies.markov import run as run_chains
-from ..discrepancies.score_regression import folded, unfolded
 from ..discrepancies.support import support_of
 from ..kernels.heuristic import some_rows
 from ..models._family import AbstractSampler
 from ..params import unwrap
 from ..stein.diffusions import Bounded
+from ..stein.unfolding import folded, unfolded
 
 COUNT = 4096
 """The number of points: an average over 4096 independent draws has an error of 1.6 % of a standard

@@ -29,6 +29,11 @@ _FEW = 4
 """Parameters up to which differences replace derivatives: 2p² evaluations for each of two rounds.
 """
 
+_SEVERAL = 6
+"""Parameters up to which the program of a search, which also computes derivatives, serves to
+evaluate the loss; for more, compiling another program takes less time.
+"""
+
 _ROWS = 2048
 """Rows up to which two evaluations for each of more parameters take little time."""
 
@@ -124,7 +129,7 @@ def look_again(
     """Return the covariance, and whether the loss is lower nearby.
 
     The covariance is computed from differences if the loss has kinks, and is NaN if those fail too.
-    The loss is computed by the program of the search, `rows` rows at a time.
+    For few parameters the loss is computed by the program of the search, `rows` rows at a time.
     """
     rounding = _ROUNDING * float(jnp.finfo(cov.dtype).eps) * abs(value)
     rises = lambda axes, scale: _losses(target, solver, axes, scale, rows) - value
@@ -156,11 +161,18 @@ def _losses(
     """The loss on either side of the estimate along each parameter."""
     eta, steps = np.asarray(axes.eta), scale * axes.steps()
     points, values = np.concatenate([eta + steps, eta - steps]), []
+    if len(eta) > _SEVERAL:
+        return np.asarray(_values(target, points)).reshape(2, -1)
     for start in range(0, len(points), rows):
         part = points[start : start + rows]
         padded = np.concatenate([part, np.broadcast_to(eta, (rows - len(part), eta.size))])
         values.append(solver.look(target, padded, np.arange(len(part))).value[: len(part)])
     return np.concatenate(values).reshape(2, -1)
+
+
+@compiled(often=True)
+def _values(target: AbstractObjective, points: Float[Array, "m p"]) -> Float[Array, " m"]:
+    return jax.lax.map(target, jnp.asarray(points))
 
 
 def _is_faithful(
