@@ -9,15 +9,16 @@ from scipy.special import chdtri
 from .._types import LogDensity, namespace
 from ..data.in_memory import as_rows
 from ..data.reading import read
-from ..data.robust import median_and_mad, scatter_factor
+from ..data.robust import centre_and_factor, median_and_mad, scatter_factor
 from ..data.rows import AbstractRows, Data
 from ..data.spaces import space_of
 from ..kernels import IMQ, AbstractKernel, Elliptical, Whitened
 from ..kernels.coordinates import triangular_inverse
 from ..kernels.heuristic import ROWS, median_distance
 from ..params import names
-from ..stein.diffusions import Within, bounded, redescending
+from ..stein.diffusions import Plateau, Reweighted, Within, bounded, plateau, redescending
 from ..stein.tangents import MANY
+from ..stein.unfolding import unfolded
 from .base import AbstractDiscrepancy
 from .discrete import MPF
 from .efficient import Efficient
@@ -77,9 +78,7 @@ def standardised_ksd(
         widening: the lengthscale in median distances.
     """
     if support is None:
-        L = scatter_factor(x)
-        whitened = as_rows(x).in_one_array(ROWS) @ triangular_inverse(L).T
-        return DKSD(Whitened(L, profile(widening * median_distance(whitened))), unbiased=False)
+        return DKSD(_whitened(x, scatter_factor(x), profile, widening), unbiased=False)
     return DKSD(standardised_kernel(x, profile, widening), inside(x, support), unbiased=False)
 
 
@@ -104,22 +103,46 @@ def standardised_kernel(x: Data, profile: Profile = IMQ, widening: float = 1.0) 
     return Elliptical(namespace(s).diag(1 / s), profile(widening * distance))
 
 
-def robust_discrepancy(x: Any, *, a: Any = 2.5, widening: float = 4.0) -> DKSD:
-    """DKSD as a V-statistic that gives no weight to observations far from the median.
+def robust_discrepancy(
+    x: Any, support: Support | None = None, *, a: Any = 2.5, widening: float = 4.0
+) -> DKSD:
+    """DKSD as a V-statistic that gives no weight to observations far from the bulk of the data.
 
-    The diffusion is exp(−r²/2a²) with r the distance from the median in units s of the scaled
-    median absolute deviation, held there. In d dimensions a² grows as the 95 % quantile of χ² with
-    d degrees of freedom.
+    In one dimension the diffusion is exp(−r²/2a²) with r the distance from the median in units of
+    the scaled median absolute deviation. In d dimensions it is exp(−(r/a)¹²/2) with r the
+    Mahalanobis distance by a robust centre and scatter, and a² grows as the 99 % quantile of χ²
+    with d degrees of freedom. If the support has edges, r is that of the logarithm or logit of the
+    coordinates that have one, and the diffusion also vanishes there. Centre and scatter are held.
 
     Args:
         x: the sample, of shape (n, d), or (n,) for one variable.
+        support: the edges, if there are any.
         a: smaller is more robust, larger more efficient; infinite for no weights at all.
         widening: the kernel's c in median distances. 4 makes estimates of location and scale
             together nearly efficient; take 1 where the scale is fitted alone, or a shape, whose
             estimates a wide kernel ruins.
     """
     x = read(x)
-    centre, s = median_and_mad(x)
-    a_d = a * np.sqrt(chdtri(x.shape[1], 0.05) / chdtri(1, 0.05))
-    kernel = standardised_kernel(x, widening=widening)
-    return DKSD(kernel, redescending(a_d, centre, s), unbiased=False)
+    if support is not None:
+        within = inside(x, support)
+        weight = _plateau(unfolded(as_rows(x).plain, within.edges.low, within.edges.high), a)
+        kernel = standardised_kernel(x, widening=widening)
+        return DKSD(kernel, Reweighted(within, weight), unbiased=False)
+    if x.shape[1] == 1:
+        kernel = standardised_kernel(x, widening=widening)
+        return DKSD(kernel, redescending(a, *median_and_mad(x)), unbiased=False)
+    weight = _plateau(x, a)
+    return DKSD(_whitened(x, weight.factor, widening=widening), weight, unbiased=False)
+
+
+def _plateau(x: Data, a: Any) -> Plateau:
+    """The weight that falls off outside the bulk of data without edges."""
+    return plateau(
+        a * np.sqrt(chdtri(x.shape[1], 0.01) / chdtri(1, 0.01)), *centre_and_factor(x)
+    )
+
+
+def _whitened(x: Data, L: Any, profile: Profile = IMQ, widening: float = 1.0) -> Whitened:
+    """A kernel in the coordinates L⁻¹x, its lengthscale in median distances."""
+    rows = as_rows(x).in_one_array(ROWS) @ triangular_inverse(L).T
+    return Whitened(L, profile(widening * median_distance(rows)))

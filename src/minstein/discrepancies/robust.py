@@ -32,7 +32,7 @@ def robust(model: LogDensity, x: Data, support: Any = None) -> DKSD:
     wide = is_family(model) and "loc" in free and free <= {"loc", "scale"}
     xp = jnp if is_traced((model, x)) else np
     a = xp.where(_redescends(model, x), np.inf, A)
-    return robust_discrepancy(x, a=a, widening=4.0 if wide else 1.0)
+    return robust_discrepancy(x, support, a=a, widening=4.0 if wide else 1.0)
 
 
 def _redescends(model: LogDensity, x: Data) -> Any:

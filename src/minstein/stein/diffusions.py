@@ -11,14 +11,16 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.linalg import solve_triangular
 
 from .._text import as_call, value_text
 from .._types import Field, LogDensity, MatrixField, Point, Scalar, is_traced
 from ..data.spaces import Box
 from ..params import as_float, as_function, constant, unwrap
 from .special import norm_power
+from .unfolding import unfolded
 
-__all__ = ["AbstractDiffusion", "bounded", "decay", "identity", "of_model", "redescending"]
+__all__ = ["AbstractDiffusion", "bounded", "decay", "identity", "of_model", "plateau", "redescending"]
 
 
 class AbstractDiffusion(eqx.Module):
@@ -97,7 +99,7 @@ class AbstractWeight(AbstractField):
 
     @abc.abstractmethod
     def weight(self, x: Point) -> Scalar:
-        """w(x), which is m(x) relative to m at the centre; a report reads it."""
+        """w(x), which is m(x) relative to m at the centre."""
 
 
 class Decay(AbstractWeight):
@@ -127,6 +129,29 @@ class Redescending(AbstractWeight):
     def weight(self, x: Point) -> Scalar:
         z = (x - self.centre) / self.scale
         return jnp.exp(-jnp.vdot(z, z) / (2 * self.a**2))
+
+
+class Plateau(AbstractWeight):
+    """The field m(x) = exp(−(r/a)¹²/2), r = ‖L⁻¹(x − c)‖, nearly one for r < a and zero beyond; made
+    by `plateau`.
+    """
+
+    a: Any = eqx.field(converter=as_float)
+    centre: Any = eqx.field(converter=as_float)
+    factor: Any = eqx.field(converter=as_float)
+
+    def __repr__(self) -> str:
+        if not is_traced(self.a) and np.isinf(self.a):
+            return "Constant(value=1), because the score already redescends"
+        return as_call(self)
+
+    @property
+    def scale(self):
+        return 1.0
+
+    def weight(self, x: Point) -> Scalar:
+        z = solve_triangular(jnp.asarray(self.factor), x - self.centre, lower=True)
+        return jnp.exp(-((jnp.vdot(z, z) / self.a**2) ** 6) / 2)
 
 
 class Bounded(AbstractField):
@@ -162,6 +187,21 @@ class Within(AbstractField):
     def __call__(self, x: Point) -> Field:
         has_edge = jnp.isfinite(self.edges.low) | jnp.isfinite(self.edges.high)
         return jnp.where(has_edge, self.edges(x), self.scale)
+
+
+class Reweighted(AbstractField):
+    """The field of `Within` times a weight of the coordinates in which the edges are at infinity."""
+
+    within: Within
+    weight: AbstractWeight
+
+    @property
+    def box(self) -> Box | None:
+        return self.within.box
+
+    def __call__(self, x: Point) -> Field:
+        edges = self.within.edges
+        return self.weight.weight(unfolded(x, edges.low, edges.high)) * self.within(x)
 
 
 class OfModel(AbstractDiffusion):
@@ -231,6 +271,27 @@ def redescending(a: Any, centre: Any = 0.0, scale: Any = 1.0) -> Redescending:
     _check_positive("redescending", "a", a)
     _check_positive("redescending", "scale", scale)
     return Redescending(a, centre, scale)
+
+
+def plateau(a: Any, centre: Any, factor: Any) -> Plateau:
+    """m(x) = exp(−(r/a)¹²/2) with r = ‖L⁻¹(x − c)‖: observations within a count fully, those beyond
+    not at all.
+
+    In several dimensions most of a normal sample lies at about the same distance from its centre,
+    and a weight that is flat up to there loses less than `redescending` does.
+
+    Args:
+        a: a > 0, the distance at which the weight has decreased to e^(−1/2).
+        centre: c, of shape (d,).
+        factor: L, a lower-triangular matrix of shape (d, d) with positive diagonal, which holds the
+            units and correlations of x.
+
+    >>> m = ms.diffusions.plateau(3.0, np.zeros(2), np.eye(2))
+    >>> [round(float(m(jnp.array([r, 0.0]))), 3) for r in (2.0, 3.0, 4.0)]
+    [0.996, 0.607, 0.0]
+    """
+    _check_positive("plateau", "a", a)
+    return Plateau(a, centre, factor)
 
 
 def _check_positive(owner: str, name: str, value: Any) -> None:
