@@ -36,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_likelihood(studies)
     _add_limits(studies)
     _add_robust(studies)
+    _add_wrong(studies)
     return parser
 
 
@@ -93,7 +94,7 @@ def _add_likelihood(studies: argparse._SubParsersAction) -> None:
 
         likelihood.main(given.replications, given.only)
 
-    parser = _add(studies, "likelihood", "The efficient goal against maximum likelihood: eleven models.", run)
+    parser = _add(studies, "likelihood", "The default against maximum likelihood: eleven models.", run)
     parser.add_argument("--replications", type=_at_least(2), default=400, help="samples of each size; 400 by default")
     parser.add_argument("--only", metavar="MODEL", help="one of the models")
 
@@ -118,6 +119,17 @@ def _add_robust(studies: argparse._SubParsersAction) -> None:
 
     parser = _add(studies, "robust", "The bias of a robust design under outliers, beside Huber and Tukey.", run)
     parser.add_argument("--out", type=Path, default=Path("out"), help="the directory of the figure; out by default")
+
+
+def _add_wrong(studies: argparse._SubParsersAction) -> None:
+    def run(given: argparse.Namespace) -> None:
+        from .design import wrong
+
+        wrong.main(given.replications, given.only)
+
+    parser = _add(studies, "wrong", "The default under a wrong model: bias and coverage of its target.", run)
+    parser.add_argument("--replications", type=_at_least(2), default=400, help="samples of each size; 400 by default")
+    parser.add_argument("--only", metavar="CASE", help="one of the cases")
 
 
 def _at_least(low: int) -> Callable[[str], int]:

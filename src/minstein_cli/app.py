@@ -271,7 +271,10 @@ def discrepancies() -> None:
     from . import screen
 
     note = "All have standard errors except cd, which has them only with --bootstrap.\n"
-    screen.entries(DISCREPANCIES, f"{note}--goal robust is dksd with a redescending diffusion.")
+    screen.entries(
+        DISCREPANCIES,
+        f"{note}--goal robust is dksd with a diffusion that vanishes far from the data.",
+    )
 
 
 @app.command()

@@ -254,19 +254,16 @@ _BUILDERS: dict[str, Callable[[Wish, Any], Built]] = {
 
 def _robust(x: Any, model: Any, support: tuple[float, float] | None) -> Built:
     """Return the discrepancy that the library designs for robustness."""
-    import numpy as np
-
     import minstein as ms
 
     found: Any = ms.design(model, x, "robust", support=support)
     weights = (
-        "the diffusion m = exp(−r²/2a²), where r is the distance from the median in units of 1.4826 times the median "
-        "absolute deviation; a = 2.5 in one dimension. An observation many units out has no influence, and neither has "
-        "a cluster of them"
+        "without weights, because the score of the model itself falls off"
+        if found.diffusion.field.is_off
+        else "whose diffusion vanishes far from the bulk of the data: an observation there has no influence, and "
+        "neither has a cluster of them"
     )
-    if np.isinf(found.diffusion.field.a):
-        weights = "no weights, because the score of the model itself falls off"
-    return found, (f"Design for robustness: DKSD as a V-statistic with {weights}.",)
+    return found, (f"Design for robustness: DKSD as a V-statistic {weights}.",)
 
 
 def _kernel(choice: Choice | Own | None, lengthscale: Lengthscale, x: Any, *, alone: bool) -> Any:

@@ -1,6 +1,6 @@
-"""The efficient goal against maximum likelihood: models with many parameters, edges, skewness and interaction.
+"""The default against maximum likelihood: models with many parameters, edges, skewness and interaction.
 
-Each sample is fitted with `goal="efficient"` and by maximum likelihood, which knows the normaliser. Prints for each
+Each sample is fitted by default and by maximum likelihood, which knows the normaliser. Prints for each
 model the efficiency, which is the mean squared error of maximum likelihood over that of the estimate, and how often
 95 % intervals cover: on average over the parameters and, in brackets, for the worst.
 
@@ -168,7 +168,7 @@ def study(model: Model, n: int, replications: int, seed: int = 1) -> Row:
         likelihood, draw = jax.jit(model.likelihood), jax.jit(model.draw, static_argnums=1)
         for key in jax.random.split(jax.random.key(seed), replications):
             x = np.asarray(draw(key, n))
-            fit = ms.fit(model.start, x, goal="efficient", throw=False)
+            fit = ms.fit(model.start, x, throw=False)
             ends = np.array(list(fit.conf_int().values())) if fit.converged else np.full((fit.theta.size, 2), np.nan)
             theta.append(np.asarray(fit.theta) if fit.converged else np.full(fit.theta.size, np.nan))
             low.append(ends[:, 0])

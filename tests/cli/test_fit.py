@@ -114,7 +114,7 @@ def test_robust_estimates_do_not_feel_gross_errors(minstein, tmp_path):
     clean = X[X > 0]
     errors = clean.std() / np.sqrt(64) * np.array([1, 1 / np.sqrt(2)])
     assert np.all(np.abs(estimate["as is"] - [clean.mean(), clean.std()]) < errors)
-    assert "exp(−r²/2a²)" in " ".join(json.loads(result.stdout)["notes"])
+    assert "vanishes far from the bulk" in " ".join(json.loads(result.stdout)["notes"])
 
 
 # Models
@@ -231,19 +231,6 @@ def test_diffusions():
         np.testing.assert_allclose(found, mad * np.exp(-(r**2) / 2 / 2.5**2))
         plain = discrepancy(diffusion="decay:2,centre=0,scale=1").diffusion.field(z)
         np.testing.assert_allclose(plain, 1 / (1 + z @ z))
-
-
-def test_the_robust_diffusion_in_several_dimensions():
-    x = np.random.default_rng(0).normal(5.0, [1.0, 10.0, 100.0], (40, 3))
-    found = robust_discrepancy(x)
-    centre = np.median(x, axis=0)
-    mad = 1.4826 * np.median(np.abs(x - centre), axis=0)
-    a = 2.5 * np.sqrt(stats.chi2.ppf(0.95, 3) / stats.chi2.ppf(0.95, 1))
-    z = x[0]
-    with jax.enable_x64(True):
-        weight = np.exp(-np.sum(((z - centre) / mad) ** 2) / (2 * a**2))
-        np.testing.assert_allclose(found.diffusion.field(z), mad * weight)
-    np.testing.assert_allclose(found.kernel.kernel.c, 4 * ms.kernels.median_heuristic(x / mad))
 
 
 @pytest.mark.parametrize("entry", [*KERNELS, *DIFFUSIONS], ids=lambda e: e.name)

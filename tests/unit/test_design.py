@@ -11,6 +11,7 @@ from scipy import stats
 
 import minstein as ms
 from minstein.data.in_memory import as_rows
+from minstein.data.robust import centre_and_factor
 from minstein.discrepancies.efficient import Efficient
 from minstein.discrepancies.score_regression import Rows, basis_on, regress, regressors
 from minstein.discrepancies.support import support_of
@@ -263,6 +264,59 @@ def test_robust_designs_leave_heavy_tails_alone():
     assert "the score already redescends" in repr(heavy)
     alone = ms.design(ms.models.Gaussian(ms.fixed(0.0), 1.0), x, "robust")
     np.testing.assert_allclose(normal.kernel.kernel.c, 4 * alone.kernel.kernel.c)
+
+
+def with_cluster(d, n=400):
+    """Correlated normal data whose first tenth is a cluster at a Mahalanobis distance of 4√(d/2)."""
+    rng = np.random.default_rng(8)
+    z = rng.standard_normal((n, d))
+    z[: n // 10] = np.eye(d)[0] * 4 * np.sqrt(d / 2) + 0.3 * z[: n // 10]
+    return z @ (np.eye(d) + 0.9 * np.tril(np.ones((d, d)), -1)).T * np.geomspace(1, 100, d)
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_the_centre_and_scatter_of_the_bulk_are_those_of_its_inner_rows(d):
+    """A fixed point: the moments of the rows within the 97.5 % ellipse, none of which is in the cluster."""
+    x = with_cluster(d)
+    centre, factor = centre_and_factor(x)
+    squares = np.sum(np.linalg.solve(factor, (x - centre).T) ** 2, 0)
+    inner = squares < stats.chi2.ppf(0.975, d)
+    assert not inner[:40].any()
+    assert 0.94 < inner[40:].mean() < 1
+    scale = 0.975 / stats.chi2.cdf(stats.chi2.ppf(0.975, d), d + 2)
+    np.testing.assert_allclose(centre, x[inner].mean(0), atol=0.02 * x.std(0).max())
+    np.testing.assert_allclose(factor @ factor.T, scale * np.cov(x[inner].T, bias=True), rtol=0.1)
+
+
+def test_without_correlations_the_bulk_is_described_by_medians():
+    x = with_cluster(2)[::20]
+    for rows in (x[:8], np.repeat(x[:, :1], 2, 1), x[:, :1]):  # few rows, rows on a line, one dimension
+        centre, factor = centre_and_factor(rows)
+        np.testing.assert_allclose(centre, np.median(rows, 0))
+        np.testing.assert_allclose(factor, np.diag(1.4826 * np.median(np.abs(rows - centre), 0)))
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_a_cluster_at_a_moderate_distance_does_not_move_a_robust_fit(d):
+    """Within half a standard error of the same fit to the data without it, so that intervals still cover 92 %."""
+    x = with_cluster(d)
+    model = ms.models.Gaussian(np.zeros(d), np.eye(d))
+    with_it, without = (ms.fit(model, rows, goal="robust") for rows in (x, x[40:]))
+    off = (with_it.theta - without.theta) / np.array(list(without.bse.values()))
+    assert np.abs(off).max() < 0.5
+
+
+def test_gross_errors_on_a_half_line_do_not_move_a_robust_fit():
+    x = np.random.default_rng(9).gamma(5.0, 0.5, 300)
+    log_p = lambda p, x: (p["shape"] - 1) * jnp.log(x[0]) - p["rate"] * x[0]
+    start = {"shape": ms.positive(1.0), "rate": ms.positive(1.0)}
+    model = ms.models.from_log_density(log_p, start, support=(0.0, np.inf))
+    without = ms.fit(model, x[15:], goal="robust")
+    x[:15] = 20.0
+    with_it = ms.fit(model, x, goal="robust")
+    errors = np.array(list(without.bse.values()))
+    assert np.abs(with_it.theta - without.theta).max() < 0.3 * errors.min()
+    np.testing.assert_array_less(np.abs(without.theta - [2.0, 5.0]), 3 * errors)
 
 
 def test_designs_are_saved_and_loaded(tmp_path, fit):

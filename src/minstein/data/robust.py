@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import chdtr, chdtri
 
-from .._types import Array, is_traced, namespace
+from .._types import Array, Scalar, is_traced, namespace
 from .in_memory import as_rows
 from .rows import Data
 
@@ -85,7 +85,7 @@ def centre_and_factor(x: Data) -> tuple[Float[Array, " d"], Float[Array, "d d"]]
     z = as_rows(x).some(_ROWS) / s
     starts = (_Ellipse(centre / s, xp.eye(d, dtype=z.dtype)), _cauchy(z))
     first, second = (_concentrate(z, start) for start in starts)
-    smaller = xp.linalg.det(first.scatter) <= xp.linalg.det(second.scatter)
+    smaller = first.volume <= second.volume
     half = _Ellipse(*(xp.where(smaller, a, b) for a, b in zip(first, second, strict=True)))
     found = _repeat(z, _to_normal(z, half), _keep_inner, _REWEIGHTED)
     root, is_regular = _root(found.scatter)
@@ -113,6 +113,13 @@ class _Ellipse(NamedTuple):
 
     centre: Float[Array, " d"]
     scatter: Float[Array, "d d"]
+
+    @property
+    def volume(self) -> Scalar:
+        """Return the determinant of the scatter, infinite if it is not known."""
+        xp, is_known = namespace(self.scatter), namespace(self.scatter).isfinite(self.scatter).all()
+        known = xp.where(is_known, self.scatter, xp.eye(len(self.centre)))
+        return xp.where(is_known, xp.linalg.det(known), np.inf)
 
     def squares(self, z: Float[Array, "n d"]) -> Float[Array, " n"]:
         """Return the squared Mahalanobis distances."""
@@ -143,7 +150,7 @@ def _repeat(z: Float[Array, "n d"], start: _Ellipse, improve: Round, rounds: int
     if is_traced(z):
         return jax.lax.fori_loop(0, rounds, lambda _, found: improve(z, found), start)
     found = start
-    for _ in range(rounds):
+    for _ in range(rounds if np.isfinite(start.scatter).all() else 0):
         try:
             before, found = found, improve(z, found)
         except np.linalg.LinAlgError:

@@ -137,9 +137,7 @@ def robust_discrepancy(
 
 def _plateau(x: Data, a: Any) -> Plateau:
     """The weight that falls off outside the bulk of data without edges."""
-    return plateau(
-        a * np.sqrt(chdtri(x.shape[1], 0.01) / chdtri(1, 0.01)), *centre_and_factor(x)
-    )
+    return plateau(a * np.sqrt(chdtri(x.shape[1], 0.01) / chdtri(1, 0.01)), *centre_and_factor(x))
 
 
 def _whitened(x: Data, L: Any, profile: Profile = IMQ, widening: float = 1.0) -> Whitened:

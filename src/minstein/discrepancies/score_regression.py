@@ -232,7 +232,9 @@ class Rows(NamedTuple):
     def of(cls, found: Regression, S: Any, y: Any, real: Bool[Array, " N"]) -> "Rows":
         hide = lambda rows: jnp.where(real[:, None], rows, 0)
         a = hide((S - found.centre) / found.unit)
-        return cls(a, hide(y - found.scores) - a @ found.alpha, real.astype(S.dtype) / jnp.sum(real))
+        return cls(
+            a, hide(y - found.scores) - a @ found.alpha, real.astype(S.dtype) / jnp.sum(real)
+        )
 
     def slope(
         self, found: Regression, dS: Float[Array, "N F"], dy: Float[Array, "N p"]

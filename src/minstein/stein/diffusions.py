@@ -20,7 +20,15 @@ from ..params import as_float, as_function, constant, unwrap
 from .special import norm_power
 from .unfolding import unfolded
 
-__all__ = ["AbstractDiffusion", "bounded", "decay", "identity", "of_model", "plateau", "redescending"]
+__all__ = [
+    "AbstractDiffusion",
+    "bounded",
+    "decay",
+    "identity",
+    "of_model",
+    "plateau",
+    "redescending",
+]
 
 
 class AbstractDiffusion(eqx.Module):
@@ -122,9 +130,14 @@ class Redescending(AbstractWeight):
     scale: Any = eqx.field(converter=as_float)
 
     def __repr__(self) -> str:
-        if not is_traced(self.a) and np.isinf(self.a):
+        if self.is_off:
             return f"Constant(value={value_text(self.scale)}), because the score already redescends"
         return as_call(self)
+
+    @property
+    def is_off(self) -> bool:
+        """Whether all observations have the same weight."""
+        return not is_traced(self.a) and bool(np.isinf(self.a))
 
     def weight(self, x: Point) -> Scalar:
         z = (x - self.centre) / self.scale
@@ -141,13 +154,20 @@ class Plateau(AbstractWeight):
     factor: Any = eqx.field(converter=as_float)
 
     def __repr__(self) -> str:
-        if not is_traced(self.a) and np.isinf(self.a):
-            return "Constant(value=1), because the score already redescends"
-        return as_call(self)
+        return (
+            "Constant(value=1), because the score already redescends"
+            if self.is_off
+            else as_call(self)
+        )
 
     @property
     def scale(self):
         return 1.0
+
+    @property
+    def is_off(self) -> bool:
+        """Whether all observations have the same weight."""
+        return not is_traced(self.a) and bool(np.isinf(self.a))
 
     def weight(self, x: Point) -> Scalar:
         z = solve_triangular(jnp.asarray(self.factor), x - self.centre, lower=True)
@@ -193,7 +213,12 @@ class Reweighted(AbstractField):
     """The field of `Within` times a weight of the coordinates in which the edges are at infinity."""
 
     within: Within
-    weight: AbstractWeight
+    weight: Plateau
+
+    @property
+    def is_off(self) -> bool:
+        """Whether all observations have the same weight."""
+        return self.weight.is_off
 
     @property
     def box(self) -> Box | None:
