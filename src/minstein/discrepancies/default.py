@@ -16,7 +16,8 @@ from ..kernels import IMQ, AbstractKernel, Elliptical, Whitened
 from ..kernels.coordinates import triangular_inverse
 from ..kernels.heuristic import ROWS, median_distance
 from ..params import names
-from ..stein.diffusions import Plateau, Reweighted, Within, bounded, plateau, redescending
+from ..stein.diffusions import bounded, plateau, redescending
+from ..stein.fields import Plateau, Reweighted, Within
 from ..stein.tangents import MANY
 from ..stein.unfolding import unfolded
 from .base import AbstractDiscrepancy

@@ -18,7 +18,7 @@ from ..discrepancies.support import support_of
 from ..kernels.heuristic import some_rows
 from ..models._family import AbstractSampler
 from ..params import unwrap
-from ..stein.diffusions import Bounded
+from ..stein.fields import Bounded
 from ..stein.unfolding import folded, unfolded
 
 COUNT = 4096

@@ -32,7 +32,7 @@ ROOMS = {
     "spaces": ("data.spaces",),
     "models": ("models",),
     "kernels": ("kernels", "kernels.algebra", "kernels.finite_rank"),
-    "diffusions": ("stein.diffusions",),
+    "diffusions": ("stein.diffusions", "stein.fields"),
     "divergence": ("stein.divergence",),
     "score_regression": ("discrepancies.score_regression",),
     "discrepancies": (

@@ -11,14 +11,12 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.linalg import solve_triangular
 
-from .._text import as_call, value_text
-from .._types import Field, LogDensity, MatrixField, Point, Scalar, is_traced
+from .._text import as_call
+from .._types import Field, LogDensity, MatrixField, Point, is_traced
 from ..data.spaces import Box
 from ..params import as_float, as_function, constant, unwrap
-from .special import norm_power
-from .unfolding import unfolded
+from .fields import AbstractField, Bounded, Decay, Plateau, Redescending
 
 __all__ = [
     "AbstractDiffusion",
@@ -85,148 +83,6 @@ class Pointwise(AbstractDiffusion):
     @property
     def box(self):
         return getattr(self.field, "box", None)
-
-
-class AbstractField(eqx.Module):
-    """A field m(x) made by a function of this module."""
-
-    def __repr__(self) -> str:
-        return as_call(self)
-
-    @abc.abstractmethod
-    def __call__(self, x: Point) -> Field: ...
-
-
-class AbstractWeight(AbstractField):
-    """A field m(x) = s w(x) that decreases with the distance from a centre."""
-
-    scale: eqx.AbstractVar[Any]
-
-    def __call__(self, x: Point) -> Field:
-        return self.scale * self.weight(x)
-
-    @abc.abstractmethod
-    def weight(self, x: Point) -> Scalar:
-        """w(x), which is m(x) relative to m at the centre."""
-
-
-class Decay(AbstractWeight):
-    """The field m(x) = s/(1 + r^α), r = ‖(x − c)/s‖; made by `decay`."""
-
-    alpha: Any = eqx.field(converter=as_float)
-    centre: Any = eqx.field(converter=as_float)
-    scale: Any = eqx.field(converter=as_float)
-
-    def weight(self, x: Point) -> Scalar:
-        z = (x - self.centre) / self.scale
-        return 1 / (1 + norm_power(z, jnp.asarray(self.alpha, x.dtype)))
-
-
-class Redescending(AbstractWeight):
-    """The field m(x) = s exp(−r²/2a²), r = ‖(x − c)/s‖; made by `redescending`."""
-
-    a: Any = eqx.field(converter=as_float)
-    centre: Any = eqx.field(converter=as_float)
-    scale: Any = eqx.field(converter=as_float)
-
-    def __repr__(self) -> str:
-        if self.is_off:
-            return f"Constant(value={value_text(self.scale)}), because the score already redescends"
-        return as_call(self)
-
-    @property
-    def is_off(self) -> bool:
-        """Whether all observations have the same weight."""
-        return not is_traced(self.a) and bool(np.isinf(self.a))
-
-    def weight(self, x: Point) -> Scalar:
-        z = (x - self.centre) / self.scale
-        return jnp.exp(-jnp.vdot(z, z) / (2 * self.a**2))
-
-
-class Plateau(AbstractWeight):
-    """The field m(x) = exp(−(r/a)¹²/2), r = ‖L⁻¹(x − c)‖, nearly one for r < a and zero beyond; made
-    by `plateau`.
-    """
-
-    a: Any = eqx.field(converter=as_float)
-    centre: Any = eqx.field(converter=as_float)
-    factor: Any = eqx.field(converter=as_float)
-
-    def __repr__(self) -> str:
-        return (
-            "Constant(value=1), because the score already redescends"
-            if self.is_off
-            else as_call(self)
-        )
-
-    @property
-    def scale(self):
-        return 1.0
-
-    @property
-    def is_off(self) -> bool:
-        """Whether all observations have the same weight."""
-        return not is_traced(self.a) and bool(np.isinf(self.a))
-
-    def weight(self, x: Point) -> Scalar:
-        z = solve_triangular(jnp.asarray(self.factor), x - self.centre, lower=True)
-        return jnp.exp(-((jnp.vdot(z, z) / self.a**2) ** 6) / 2)
-
-
-class Bounded(AbstractField):
-    """The field m(x) = diag(h(x)) that vanishes at the edges of a box; made by `bounded`."""
-
-    low: Any = eqx.field(converter=as_float)
-    high: Any = eqx.field(converter=as_float)
-
-    @property
-    def box(self) -> Box | None:
-        return None if is_traced(self) else Box(*np.broadcast_arrays(self.low, self.high))
-
-    def __call__(self, x: Point) -> Field:
-        has_low, has_high = jnp.isfinite(self.low), jnp.isfinite(self.high)
-        low, high = jnp.where(has_low, self.low, 0), jnp.where(has_high, self.high, 1)
-        below, above = x - low, high - x
-        has_both = has_low & has_high
-        both = below * above / jnp.where(has_both, high - low, 1)
-        one = jnp.where(has_low, below, jnp.where(has_high, above, 1))
-        return jnp.where(has_both, both, one)
-
-
-class Within(AbstractField):
-    """The field of `bounded` in coordinates with an edge, and the scale s in the others."""
-
-    edges: Bounded
-    scale: Any = eqx.field(converter=as_float)
-
-    @property
-    def box(self) -> Box | None:
-        return self.edges.box
-
-    def __call__(self, x: Point) -> Field:
-        has_edge = jnp.isfinite(self.edges.low) | jnp.isfinite(self.edges.high)
-        return jnp.where(has_edge, self.edges(x), self.scale)
-
-
-class Reweighted(AbstractField):
-    """The field of `Within` times a weight of the coordinates in which the edges are at infinity."""
-
-    within: Within
-    weight: Plateau
-
-    @property
-    def is_off(self) -> bool:
-        """Whether all observations have the same weight."""
-        return self.weight.is_off
-
-    @property
-    def box(self) -> Box | None:
-        return self.within.box
-
-    def __call__(self, x: Point) -> Field:
-        edges = self.within.edges
-        return self.weight.weight(unfolded(x, edges.low, edges.high)) * self.within(x)
 
 
 class OfModel(AbstractDiffusion):
