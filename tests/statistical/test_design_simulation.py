@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import minstein as ms
-from studies.design import efficiency, robust
+from studies.design import efficiency, likelihood, robust
 
 pytestmark = pytest.mark.slow
 
@@ -26,6 +26,36 @@ def test_a_design_is_as_efficient_as_maximum_likelihood(name):
     coverage = efficiency.coverage(found.fits["designed"], setting.truth)
     slack = 3 * np.sqrt(0.95 * 0.05 / 400)
     assert np.all((0.92 - slack < coverage) & (coverage < 0.97 + slack))
+
+
+CORNERS = {
+    "many couplings and few observations": (lambda: likelihood.chain(5, True), 100, 0.85, (0.92, 0.98)),
+    "a pole at the edge": (lambda: likelihood.gamma(0.8), 300, 0.95, (0.93, 0.97)),
+    "poles at both edges": (lambda: likelihood.beta(0.7, 1.2), 300, 0.95, (0.93, 0.97)),
+}
+"""A model, n, the least efficiency, and between which shares 95 % intervals must cover."""
+
+
+@pytest.mark.parametrize(("make", "n", "least", "between"), CORNERS.values(), ids=CORNERS)
+def test_the_default_in_the_corners(make, n, least, between):
+    """The mean squared error of maximum likelihood over that of the default, and the coverage of every parameter."""
+    model, many = make(), 400
+
+    def one(key):
+        x = model.draw(key, n)
+        fit = ms.fit(model.start, x, throw=False)
+        return fit.theta, jnp.sqrt(jnp.diagonal(fit.cov)), fit.status, model.likelihood(x)
+
+    with jax.enable_x64(True):
+        compiled = jax.jit(lambda keys: jax.lax.map(one, keys))
+        theta, errors, status, likely = map(np.asarray, compiled(jax.random.split(jax.random.key(3), many)))
+    assert np.mean(status == 0) > 0.97  # under jit there is no second pilot
+    theta, errors, likely = (part[status == 0] for part in (theta, errors, likely))
+    ratio = np.mean((likely - model.truth) ** 2, 0) / np.mean((theta - model.truth) ** 2, 0)
+    assert ratio.mean() > least
+    covers = np.abs(theta - model.truth) < stats.t.ppf(0.975, n - theta.shape[1]) * errors
+    slack = 3 * np.sqrt(0.05 * 0.95 / many)
+    assert np.all((between[0] - slack < covers.mean(0)) & (covers.mean(0) < between[1] + slack))
 
 
 @pytest.mark.parametrize("name", ["quartic", "mixture means"])
