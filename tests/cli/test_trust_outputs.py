@@ -179,7 +179,8 @@ OTHERS = [pytest.param(told, marks=pytest.mark.slow) for told in (signal.SIGTERM
 @pytest.mark.parametrize("told", [signal.SIGINT, *OTHERS])
 def test_a_signal_counts_where_an_exception_would_be_lost(tmp_path, told):
     (tmp_path / "slow.py").write_text(FINALISER)
-    with spawn(tmp_path, ["fit", NEWCOMB, "-m", "slow.py:model", "--save", "a.json"], text=True) as run:
+    fit = ["fit", NEWCOMB, "-m", "slow.py:model", "-d", "ksd", "--save", "a.json"]
+    with spawn(tmp_path, fit, text=True) as run:
         assert run.stderr.readline() == "running\n"
         run.send_signal(told)
         assert run.communicate(timeout=20)[1] == "Interrupted: nothing was written.\n"

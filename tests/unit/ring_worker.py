@@ -26,13 +26,13 @@ def gaussian():
 
 
 PROBLEMS = {
-    "default": lambda: (ms.models.StudentT(np.zeros(2), 1.0, 5.0), None),
+    "by name": lambda: (ms.models.StudentT(np.zeros(2), 1.0, 5.0), "ksd"),
     "scalar": lambda: (gaussian(), ms.KSD(ms.kernels.IMQ(1.0))),
     "diagonal": lambda: (gaussian(), ms.DKSD(ms.kernels.IMQ(2.0), np.array([1.0, 2.0]))),
     "full": lambda: (gaussian(), ms.DKSD(ms.kernels.Gaussian(2.0), np.array([[1.0, 0.2], [0.0, 0.5]]))),
     "points": lambda: (gaussian(), ms.SM()),
 }
-"""A model and a discrepancy: as `fit` has them by default, for each form of G, and without pairs."""
+"""A model and a discrepancy: as `fit` has them by name, for each form of G, and without pairs."""
 
 
 def found(problem: str, x, *, fitted: bool) -> dict:

@@ -319,9 +319,9 @@ class TestHeldDiffusion:
     KERNEL = ms.kernels.IMQ(10.0)
 
     @pytest.mark.slow
-    def test_held_at_the_default_fit(self):
+    def test_held_at_a_pilot_fit_by_ksd(self):
         fit = ms.fit(T5, XT, ms.DKSD(self.KERNEL, ms.diffusions.of_model(growing)))
-        pilot = ms.fit(T5, XT)
+        pilot = ms.fit(T5, XT, "ksd")
         by_hand = ms.fit(T5, XT, ms.DKSD(self.KERNEL, lambda x: growing(pilot.model, x)))
         np.testing.assert_allclose(fit.theta, by_hand.theta, rtol=1e-7)
         assert any("held at a pilot fit: loc = " in note for note in fit.notes)

@@ -232,7 +232,7 @@ class TestRobustness:
     def test_an_influence_that_tends_to_a_constant_is_bounded(self):
         """By KSD the influence on a normal scale is c + O(1/z): |c| from below on one ray, from above on another."""
         x = np.random.default_rng(0).normal(size=100)
-        fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x)
+        fit = ms.fit(ms.models.Gaussian(0.0, 1.0), x, "ksd")
         far = np.abs(ms.influence(fit, x, np.array([-1e5, -1e4, 1e4, 1e5]))[:, 1])
         np.testing.assert_allclose(far[[0, 3]], far[[1, 2]], rtol=0.01)
         assert ms.robustness(fit, x).bounded

@@ -148,8 +148,8 @@ def test_value_and_gradient_on_four_devices(data):
 
 @pytest.mark.slow
 def test_fits_on_three_devices(data):
-    """Every form of G; the default with all it takes from the data, standard errors, influence; nothing is gathered."""
-    found = answers(data, {"default": True, "full": False, "diagonal": False}, devices=3, gathers=True)[0]
+    """Every form of G; KSD by name with all it takes from the data, standard errors, influence; nothing is gathered."""
+    found = answers(data, {"by name": True, "full": False, "diagonal": False}, devices=3, gathers=True)[0]
     assert found.pop("gathered") == []
     assert_same(found, data)
 
