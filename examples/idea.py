@@ -75,7 +75,7 @@ def draw_loss(ax, fit: ms.Fit, x: np.ndarray, best: float) -> None:
 def main(out: Path = Path("out")) -> tuple[ms.Fit, float]:
     """Fit, draw, and return the fit with the maximum-likelihood estimate."""
     x = draw(np.random.default_rng(1), N)  # the seed 0 is an unlucky one: 1.27 ± 0.11
-    fit = ms.fit(ms.models.from_log_density(log_p, 0.0), x)
+    fit = ms.fit(ms.models.from_log_density(log_p, 0.0), x, "ksd")
     best = maximum_likelihood(x)
     print(f"Without the normaliser {fit.params['theta']:.3f} ± {fit.bse['theta']:.3f}; with it {best:.3f}.")
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained")

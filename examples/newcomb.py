@@ -27,9 +27,9 @@ def fits(x: np.ndarray) -> dict[str, ms.Fit]:
     gaussian, student = ms.models.Gaussian(0.0, 1.0), ms.models.StudentT(0.0, 1.0, 3.0)
     return {
         "Score matching": ms.fit(gaussian, x, ms.SM()),
-        "KSD": ms.fit(gaussian, x),
+        "KSD": ms.fit(gaussian, x, "ksd"),
         "Robust DKSD": ms.fit(gaussian, x, ms.default.robust_discrepancy(x)),
-        "Student-t, KSD": ms.fit(student, x),
+        "Student-t, KSD": ms.fit(student, x, "ksd"),
     }
 
 

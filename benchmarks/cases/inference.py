@@ -57,7 +57,7 @@ def _replications() -> Iterator[Row]:
 
     @eqx.filter_jit
     def study(keys):
-        return jax.lax.map(lambda key: ms.fit(start, truth.sample(key, SAMPLE), throw=False), keys)
+        return jax.lax.map(lambda key: ms.fit(start, truth.sample(key, SAMPLE), "ksd", throw=False), keys)
 
     def run() -> None:
         with jax.enable_x64(True):

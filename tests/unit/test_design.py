@@ -12,6 +12,7 @@ from scipy import stats
 import minstein as ms
 from minstein.data.in_memory import as_rows
 from minstein.data.robust import centre_and_factor
+from minstein.discrepancies.default import default_discrepancy
 from minstein.discrepancies.efficient import Efficient
 from minstein.discrepancies.score_regression import Rows, basis_on, regress, regressors
 from minstein.discrepancies.support import support_of
@@ -352,3 +353,10 @@ def test_the_efficiency_of_score_matching_at_student_t():
     found = ms.efficiency(ms.SM(), model, x)
     assert abs(found.joint - 0.651) < 0.03
     assert np.isfinite(found.largest)
+
+
+@pytest.mark.parametrize(("shape", "kind"), [((19, 1), "KSD"), ((20, 1), "Efficient"), ((3_000_000, 1), "KSD")])
+def test_the_default_by_the_size_of_the_sample(shape, kind):
+    x = as_rows(np.broadcast_to(np.linspace(-1, 1, shape[0])[:, None], shape))
+    found = default_discrepancy(ms.models.Gaussian(0.0, 1.0), x)
+    assert (type(found) is ms.Efficient) == (kind == "Efficient")

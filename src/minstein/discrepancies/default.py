@@ -36,18 +36,25 @@ def default_discrepancy(
 ) -> AbstractDiscrepancy:
     """`Efficient` for continuous data, minimum probability flow for discrete ones.
 
-    Rows on disk or on several devices, very small samples, and models with very many parameters are
-    fitted by KSD.
+    Rows on disk or on several devices, very small and very large samples, and models with very many
+    parameters are fitted by KSD.
     """
     if space_of(model).discrete:
         return MPF()
-    if x.is_here and x.shape[0] >= _ENOUGH and len(names(model)) <= MANY:
+    n, d = x.shape
+    fits = n >= _ENOUGH and n * d * (d + _OTHERS) <= _ENTRIES
+    if x.is_here and fits and len(names(model)) <= MANY:
         return efficient(x, support)
     return standardised_ksd(x.at_hand, support)
 
 
 _ENOUGH = 20
 """Observations from which fields are learned; fewer leave room for less than six of them."""
+
+_OTHERS, _ENTRIES = 14, 1 << 25
+"""Functions besides the linear ones; and the most entries of the features of all observations, of
+which a fit keeps about a dozen arrays: 3 GB.
+"""
 
 
 def efficient(x: Data, support: Support | None = None) -> Efficient:
