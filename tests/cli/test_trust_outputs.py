@@ -179,7 +179,7 @@ OTHERS = [pytest.param(told, marks=pytest.mark.slow) for told in (signal.SIGTERM
 @pytest.mark.parametrize("told", [signal.SIGINT, *OTHERS])
 def test_a_signal_counts_where_an_exception_would_be_lost(tmp_path, told):
     (tmp_path / "slow.py").write_text(FINALISER)
-    fit = ["fit", NEWCOMB, "-m", "slow.py:model", "-d", "ksd", "--save", "a.json"]
+    fit = ["fit", NEWCOMB, "-m", "slow.py:model", "--save", "a.json"]
     with spawn(tmp_path, fit, text=True) as run:
         assert run.stderr.readline() == "running\n"
         run.send_signal(told)
