@@ -61,9 +61,10 @@ STUDIES = {
         ROBUST,
     ),
     "KSD, Student-t": (T5.sample, [25.0, 10.0], T_START, ms.KSD(ms.kernels.IMQ(10.0))),
-    "KSD by default, Student-t": (T5.sample, [25.0, 10.0], T_START, None),
+    "KSD by name, Student-t": (T5.sample, [25.0, 10.0], T_START, "ksd"),
+    "by default, Student-t": (T5.sample, [25.0, 10.0], T_START, None),
     "DKSD held, Student-t": (T5.sample, [25.0, 10.0], T_START, HELD),
-    "KSD, symmetric Bessel": (BESSEL.sample, [0.0, 1.0], ms.models.SymmetricBessel(0.3, 1.5, 2.0), None),
+    "KSD, symmetric Bessel": (BESSEL.sample, [0.0, 1.0], ms.models.SymmetricBessel(0.3, 1.5, 2.0), "ksd"),
     "SM, five variables": (chain_sample, TIES, CHAIN, ms.SM()),
 }
 """A sampler, the true parameters, the model where a fit begins, and the discrepancy."""
