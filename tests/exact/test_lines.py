@@ -177,7 +177,7 @@ def test_vmap_over_samples_and_normal_equations():
 def test_a_large_fit_is_that_of_the_tiles():
     """By the tiles, a step of Newton leads nowhere from the estimate, and the standard errors are the same."""
     x, model = 25 + 10 * RNG.standard_t(5, 15_000), ms.models.StudentT(20.0, 5.0, 5.0)
-    fit = ms.fit(model, x)
+    fit = ms.fit(model, x, "ksd")
     assert any("linear time" in note for note in fit.notes)
     tiles = ms.DKSD(fit.discrepancy.kernel, fit.discrepancy.diffusion, unbiased=False, backend="tiles")
     step = np.linalg.solve(ms.hessian(tiles, fit.model, x), ms.value_and_grad(tiles, fit.model, x)[1])
