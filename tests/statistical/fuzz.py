@@ -224,6 +224,8 @@ def excess(case: Case, fit: Any) -> float:
             options={"xatol": 1e-6 * step, "fatol": 1e-9 * rise, "maxiter": 400},
         )
         best = min(best, found.fun)
+    if isinstance(fit.discrepancy, ms.Efficient):
+        best = max(best, 0.0)  # gᵀC⁻¹g is below zero only where C is singular up to rounding, as for equal locations
     here = float(loss(np.asarray(fit.theta)[None])[0])
     return (here - best) / (rise + abs(best) * 1e-9)
 
