@@ -41,8 +41,8 @@ converged. Its error falls by a factor of about two in each round.
 """
 
 _CONCENTRATED, _REWEIGHTED, _INNER = 30, 3, 0.975
-"""The most rounds of concentration, which ends after a finite number, usually below ten; the rounds
-of reweighting, after which little changes; and the share of normal data that these keep.
+"""The most rounds of concentration, each of which lowers the determinant until none does; the rounds
+of reweighting; and the share of normal data that these keep.
 """
 
 _SINGULAR = 1e-12
